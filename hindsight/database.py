@@ -1,0 +1,106 @@
+"""The database: which one it is, and how its schema is deployed and compared.
+
+`sql/` and `migrations/` lie at the root of the repository, and inside the package in an installed wheel.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+from alembic import command, op
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection
+
+from hindsight.config import Settings, load_settings
+
+_PACKAGED = Path(__file__).parent / "deploy"
+DEPLOY = _PACKAGED if _PACKAGED.exists() else Path(__file__).parent.parent
+"""The directory of `alembic.ini`, `migrations/` and `sql/`."""
+
+FUNCTIONS = """
+    SELECT p.oid::regprocedure::text, pg_get_functiondef(p.oid), obj_description(p.oid), p.xmin::text
+    FROM pg_catalog.pg_proc AS p WHERE p.pronamespace = 'hindsight'::regnamespace
+"""
+
+
+def database_url(settings: Settings | None = None) -> str:
+    """The configured database, else that of the embedded server, which is started if it does not run.
+
+    Raises:
+        EmbeddedUnavailable: no database is configured, and the extra `embedded` is not installed.
+    """
+    settings = settings or load_settings()
+    if settings.database_url is not None:
+        return settings.database_url.get_secret_value()
+    from hindsight import embedded  # an extra
+
+    return embedded.start(settings.data_dir)
+
+
+def alembic_config(url: str | None = None, **attributes: Any) -> Config:
+    """Alembic's configuration for this schema. A URL given here wins over the settings."""
+    config = Config(DEPLOY / "alembic.ini")
+    config.attributes.update(attributes, url=url)
+    return config
+
+
+def migrate(url: str | None = None, revision: str = "head") -> None:
+    """Brings the schema to a revision, as `alembic upgrade` does. Safe to run twice, and by two at once."""
+    command.upgrade(alembic_config(url, quiet=True), revision)
+
+
+def migration_script(revision: str = "head") -> str:
+    """The SQL that a DBA can run with psql instead of `migrate`; it asks no database."""
+    script = io.StringIO()
+    config = alembic_config(quiet=True)
+    config.output_buffer = script
+    command.upgrade(config, revision, sql=True)
+    return script.getvalue()
+
+
+def run_sql(*patterns: str) -> None:
+    """Runs files of `migrations/` within a revision, each pattern's in the order of their names."""
+    for pattern in patterns:
+        for path in sorted((DEPLOY / "migrations").glob(pattern)):
+            execute_script(op.get_context(), path.read_text(encoding="utf-8"))
+
+
+def execute_script(context: MigrationContext, script: str) -> None:
+    """Runs a script in a migration, or prints it where Alembic only prints (`--sql`)."""
+    if context.as_sql:
+        context.impl.static_output(script)
+    else:
+        run_script(context.connection, script)
+
+
+def run_script(connection: Connection | None, script: str) -> None:
+    """Runs any number of statements as they are: a `%` or `:` in them is theirs."""
+    if connection is not None:
+        connection.exec_driver_sql(script, execution_options={"no_parameters": True})
+
+
+def function_drift(connection: Connection) -> list[str]:
+    """How the functions in the database differ from `sql/`: a sentence for each, none when they agree.
+
+    Runs `sql/` inside a savepoint, compares what PostgreSQL makes of it with what was there, and takes it back.
+    """
+    before = {row[0]: row[1:] for row in connection.exec_driver_sql(FUNCTIONS)}
+    savepoint = connection.begin_nested()
+    try:
+        for path in sorted((DEPLOY / "sql").glob("*.sql")):
+            run_script(connection, path.read_text(encoding="utf-8"))
+        after = {row[0]: row[1:] for row in connection.exec_driver_sql(FUNCTIONS)}
+    except Exception as error:
+        return [f"sql/ can't be applied over this schema: {error}"]
+    finally:
+        savepoint.rollback()
+    found = [f"function {name} is missing" for name in after.keys() - before.keys()]
+    for name, (definition, comment, xmin) in before.items():
+        if after[name][2] == xmin:
+            found.append(f"function {name} is not in sql/")
+        elif after[name][:2] != (definition, comment):
+            found.append(f"function {name} differs from sql/")
+    return sorted(found)

@@ -1,0 +1,331 @@
+"""SQLAlchemy models of the tables, for applications that query them and for `alembic check`.
+
+Read through them freely; write through the SQL functions (`hindsight.store` and the rest), which check access,
+keep earlier versions and leave an event. Row-level security shows a login only the banks it was granted.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Computed,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Text,
+    Uuid,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TIMESTAMP, TSVECTOR
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.types import UserDefinedType
+
+CURRENT = "deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL"
+"""Rows whose content is taken: live or pending."""
+PENDING = f"{CURRENT} AND pending_reason IS NOT NULL"
+LIVE = f"{CURRENT} AND pending_reason IS NULL"
+"""The live predicate. Expiry is a matter of time, which no index can hold: it is checked at every read."""
+
+Timestamp = TIMESTAMP(timezone=True)
+
+
+class HalfVector(UserDefinedType[str]):
+    """pgvector's `halfvec` without a size, as its text form (`[0.1,0.2]`)."""
+
+    cache_ok = True
+
+    def __init__(self, dimensions: int | None = None) -> None:
+        self.dimensions = dimensions
+
+    def get_col_spec(self, **_: Any) -> str:
+        return "halfvec" if self.dimensions is None else f"halfvec({self.dimensions})"
+
+
+class Base(DeclarativeBase):
+    metadata = MetaData(schema="hindsight")
+
+
+class EmbeddingModel(Base):
+    __tablename__ = "embedding_model"
+    __table_args__ = (
+        CheckConstraint("dimensions BETWEEN 1 AND 4000", name="embedding_model_dimensions_check"),
+        CheckConstraint(
+            "floor >= -1 AND floor < recall_threshold AND recall_threshold < merge_threshold AND merge_threshold <= 1",
+            name="embedding_model_thresholds_check",
+        ),
+        Index("embedding_model_name_key", "name", unique=True),
+        {"comment": "The registry of embedding models, with the cosines that make their scores comparable."},
+    )
+
+    model_id: Mapped[int] = mapped_column(Integer, Identity(always=True), primary_key=True)
+    name: Mapped[str] = mapped_column(Text, comment="As the provider calls it.")
+    dimensions: Mapped[int] = mapped_column(Integer, comment="Length of the model's vectors.")
+    floor: Mapped[float] = mapped_column(Double, comment="The model's cosine for unrelated texts.")
+    recall_threshold: Mapped[float] = mapped_column(Double, comment="Cosine from which a memory counts as relevant.")
+    merge_threshold: Mapped[float] = mapped_column(Double, comment="Cosine from which two memories may say the same.")
+    created_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
+
+
+class MemoryType(Base):
+    __tablename__ = "memory_type"
+    __table_args__ = (
+        CheckConstraint("decay_rate >= 0", name="memory_type_decay_rate_check"),
+        CheckConstraint("weight BETWEEN 0 AND 1", name="memory_type_weight_check"),
+        {"comment": "The types of memory."},
+    )
+
+    type: Mapped[str] = mapped_column(Text, primary_key=True)
+    decay_rate: Mapped[float | None] = mapped_column(Double, comment="λ per day; NULL: the bank's.")
+    weight: Mapped[float] = mapped_column(Double, server_default=text("1"), comment="Type weight of the score.")
+    description: Mapped[str] = mapped_column(Text)
+
+
+class Bank(Base):
+    __tablename__ = "bank"
+    __table_args__ = (
+        CheckConstraint("decay_rate BETWEEN 0 AND 1", name="bank_decay_rate_check"),
+        Index("bank_name_key", "name", unique=True),
+        {"comment": "A store of memories with its own access list: the unit of isolation and of distribution."},
+    )
+
+    bank_id: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
+    name: Mapped[str] = mapped_column(Text)
+    description: Mapped[str | None] = mapped_column(Text)
+    language: Mapped[str] = mapped_column(
+        Text, server_default=text("'english'"), comment="Text-search configuration of new memories."
+    )
+    decay_rate: Mapped[float] = mapped_column(Double, server_default=text("0.01"), comment="λ per day.")
+    model_id: Mapped[int | None] = mapped_column(
+        ForeignKey("hindsight.embedding_model.model_id", name="bank_model_id_fkey"),
+        comment="The embedding model of this bank; NULL until the first embedding.",
+    )
+    documents: Mapped[int | None] = mapped_column(
+        Integer, comment="Live memories when its words were last counted; NULL: small, counted at each recall."
+    )
+    average_length: Mapped[float | None] = mapped_column(Double, comment="Mean lexemes of those memories.")
+    created_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
+
+
+class BankType(Base):
+    __tablename__ = "bank_type"
+    __table_args__ = (
+        CheckConstraint("decay_rate >= 0", name="bank_type_decay_rate_check"),
+        CheckConstraint("weight BETWEEN 0 AND 1", name="bank_type_weight_check"),
+        {"comment": "Where a bank departs from the defaults of memory_type."},
+    )
+
+    bank_id: Mapped[int] = mapped_column(
+        ForeignKey("hindsight.bank.bank_id", name="bank_type_bank_id_fkey"), primary_key=True
+    )
+    type: Mapped[str] = mapped_column(
+        ForeignKey("hindsight.memory_type.type", name="bank_type_type_fkey"), primary_key=True
+    )
+    decay_rate: Mapped[float | None] = mapped_column(Double, comment="λ per day; NULL: the type's or the bank's.")
+    weight: Mapped[float | None] = mapped_column(Double, comment="Type weight of the score; NULL: the type's.")
+
+
+class Access(Base):
+    __tablename__ = "access"
+    __table_args__ = (
+        CheckConstraint("rights IN ('reader', 'writer', 'owner')", name="access_rights_check"),
+        {"comment": "Who may use which bank."},
+    )
+
+    bank_id: Mapped[int] = mapped_column(
+        ForeignKey("hindsight.bank.bank_id", name="access_bank_id_fkey"), primary_key=True
+    )
+    principal: Mapped[str] = mapped_column(Text, primary_key=True, comment="A database role, or a name it acts for.")
+    rights: Mapped[str] = mapped_column(Text, comment="reader, writer or owner.")
+    granted_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
+
+
+class Session(Base):
+    __tablename__ = "session"
+    __table_args__ = ({"comment": "One conversation."},)
+
+    bank_id: Mapped[int] = mapped_column(
+        ForeignKey("hindsight.bank.bank_id", name="session_bank_id_fkey"), primary_key=True
+    )
+    session_id: Mapped[str] = mapped_column(Text, primary_key=True, comment="As the application calls it.")
+    last_sequence: Mapped[int] = mapped_column(Integer, server_default=text("0"), comment="Of its newest turn.")
+    started_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
+
+
+class Turn(Base):
+    __tablename__ = "turn"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["bank_id", "session_id"],
+            ["hindsight.session.bank_id", "hindsight.session.session_id"],
+            name="turn_session_fkey",
+        ),
+        {"comment": "One message of a session, as it was said. The raw layer: audit and source, never recalled."},
+    )
+
+    bank_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    session_id: Mapped[str] = mapped_column(Text, primary_key=True)
+    sequence: Mapped[int] = mapped_column(
+        Integer, primary_key=True, autoincrement=False, comment="Place in the session, from 1."
+    )
+    role: Mapped[str] = mapped_column(Text, comment="user, assistant, system, tool, …")
+    content: Mapped[str] = mapped_column(Text)
+    tool_calls: Mapped[Any | None] = mapped_column(JSONB, comment="Tool calls and their results, as they came.")
+    metadata_: Mapped[dict[str, Any]] = mapped_column("metadata", JSONB, server_default=text("'{}'"))
+    occurred_at: Mapped[datetime] = mapped_column(Timestamp, comment="When it was said.")
+    logged_at: Mapped[datetime] = mapped_column(Timestamp, server_default=text("clock_timestamp()"))
+
+
+class _MemoryColumns:
+    """The columns that `memory` and `memory_version` share."""
+
+    bank_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    memory_id: Mapped[uuid.UUID] = mapped_column(Uuid, primary_key=True)
+    version: Mapped[int] = mapped_column(Integer, comment="1 when stored, one more at each change.")
+    content: Mapped[str] = mapped_column(Text)
+    type: Mapped[str] = mapped_column(Text)
+    tags: Mapped[list[str]] = mapped_column(ARRAY(Text))
+    entities: Mapped[list[str]] = mapped_column(ARRAY(Text))
+    slot: Mapped[str | None] = mapped_column(Text, comment="Key of a thing that has one value at a time.")
+    context: Mapped[str | None] = mapped_column(Text, comment="What was said around it; found by, not shown.")
+    session_id: Mapped[str | None] = mapped_column(Text)
+    source: Mapped[str | None] = mapped_column(Text, comment="user, document, tool, inferred; NULL: unknown.")
+    confidence: Mapped[float] = mapped_column(Double, comment="Belief in it, 0 to 1.")
+    importance: Mapped[float] = mapped_column(Double, comment="Worth of keeping it, 0 to 1.")
+    metadata_: Mapped[dict[str, Any]] = mapped_column("metadata", JSONB, comment="The application's own data.")
+    language: Mapped[str] = mapped_column(
+        Text, comment="Text-search configuration, by name: pg_upgrade refuses a regconfig."
+    )
+    occurred_at: Mapped[datetime | None] = mapped_column(Timestamp, comment="When it was said or happened.")
+    created_at: Mapped[datetime] = mapped_column(Timestamp, comment="When it was first stored.")
+    confirmed_at: Mapped[datetime] = mapped_column(Timestamp, comment="When last confirmed: decay counts from here.")
+    confirmations: Mapped[int] = mapped_column(Integer, comment="How often it was confirmed after it was stored.")
+    changed_at: Mapped[datetime] = mapped_column(Timestamp, comment="When this version began.")
+    expires_at: Mapped[datetime | None] = mapped_column(Timestamp, comment="Not live from then on.")
+    deleted_at: Mapped[datetime | None] = mapped_column(Timestamp, comment="When it was forgotten.")
+    superseded_by: Mapped[uuid.UUID | None] = mapped_column(Uuid, comment="The memory that took its place.")
+    archived_at: Mapped[datetime | None] = mapped_column(Timestamp, comment="When it was put away, as expired.")
+    pending_reason: Mapped[str | None] = mapped_column(Text, comment="Why it is not believed yet.")
+    model_id: Mapped[int | None] = mapped_column(Integer, comment="Embedding model of the embedding.")
+    embedding: Mapped[str | None] = mapped_column(HalfVector, comment="Of the content, normalised; NULL: not yet made.")
+
+
+class Memory(_MemoryColumns, Base):
+    __tablename__ = "memory"
+    __table_args__ = (
+        ForeignKeyConstraint(["bank_id"], ["hindsight.bank.bank_id"], name="memory_bank_id_fkey"),
+        ForeignKeyConstraint(["type"], ["hindsight.memory_type.type"], name="memory_type_fkey"),
+        ForeignKeyConstraint(["model_id"], ["hindsight.embedding_model.model_id"], name="memory_model_id_fkey"),
+        ForeignKeyConstraint(
+            ["bank_id", "session_id"],
+            ["hindsight.session.bank_id", "hindsight.session.session_id"],
+            name="memory_session_fkey",
+        ),
+        CheckConstraint("confidence BETWEEN 0 AND 1", name="memory_confidence_check"),
+        CheckConstraint("importance BETWEEN 0 AND 1", name="memory_importance_check"),
+        CheckConstraint("(embedding IS NULL) = (model_id IS NULL)", name="memory_embedding_check"),
+        CheckConstraint("superseded_by <> memory_id", name="memory_superseded_by_check"),
+        Index("memory_content_key", "bank_id", "digest", unique=True, postgresql_where=text(CURRENT)),
+        Index(
+            "memory_slot_key",
+            "bank_id",
+            "slot",
+            unique=True,
+            postgresql_where=text(f"{LIVE} AND slot IS NOT NULL"),
+        ),
+        Index("memory_recency_idx", "bank_id", "confirmed_at", postgresql_where=text(LIVE)),
+        Index("memory_session_idx", "bank_id", "session_id", postgresql_where=text(LIVE)),
+        Index(
+            "memory_words_idx",
+            "bank_id",
+            "document",
+            postgresql_using="gin",
+            postgresql_with={"fastupdate": "off"},
+            postgresql_where=text(LIVE),
+        ),
+        Index("memory_pending_idx", "bank_id", "changed_at", postgresql_where=text(PENDING)),
+        Index(
+            "memory_expiry_idx",
+            "bank_id",
+            "expires_at",
+            postgresql_where=text(f"{CURRENT} AND expires_at IS NOT NULL"),
+        ),
+        Index(
+            "memory_unembedded_idx",
+            "bank_id",
+            "created_at",
+            postgresql_where=text(f"{CURRENT} AND embedding IS NULL"),
+        ),
+        {"comment": "One distilled sentence that is worth keeping. The layer that recall searches."},
+    )
+
+    digest: Mapped[bytes] = mapped_column(
+        LargeBinary, Computed("hindsight.content_digest_v1(content)", persisted=True), comment="Same content, same digest."
+    )
+    document: Mapped[str] = mapped_column(
+        TSVECTOR,
+        Computed(
+            "hindsight.document_tsv_v1(language, content, tags, entities, slot, context)",
+            persisted=True,
+        ),
+        comment="The lexemes it is found by.",
+    )
+
+
+class MemoryVersion(_MemoryColumns, Base):
+    __tablename__ = "memory_version"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["bank_id", "memory_id"],
+            ["hindsight.memory.bank_id", "hindsight.memory.memory_id"],
+            name="memory_version_memory_fkey",
+        ),
+        {"comment": "What memories were before they changed: the past that recall(as_of) answers from."},
+    )
+
+    version: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    digest: Mapped[bytes] = mapped_column(LargeBinary)
+    document: Mapped[str] = mapped_column(TSVECTOR)
+    believed_until: Mapped[datetime] = mapped_column(Timestamp, comment="When the next version began.")
+
+
+class Event(Base):
+    __tablename__ = "event"
+    __table_args__ = (
+        ForeignKeyConstraint(["bank_id"], ["hindsight.bank.bank_id"], name="event_bank_id_fkey"),
+        Index("event_memory_idx", "bank_id", "memory_id", "event_id"),
+        {"comment": "The append-only audit trail: who did what to which memory, when, why, before and after."},
+    )
+
+    bank_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    event_id: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
+    at: Mapped[datetime] = mapped_column(Timestamp, server_default=text("clock_timestamp()"))
+    principal: Mapped[str] = mapped_column(Text, comment="Who did it.")
+    action: Mapped[str] = mapped_column(Text, comment="The function, or what it came to: stored, merged, …")
+    memory_id: Mapped[uuid.UUID | None] = mapped_column(Uuid)
+    reason: Mapped[str | None] = mapped_column(Text)
+    before: Mapped[dict[str, Any] | None] = mapped_column(JSONB, comment="The values that changed, as they were.")
+    after: Mapped[dict[str, Any] | None] = mapped_column(JSONB, comment="The values that changed, as they became.")
+
+
+class WordStatistics(Base):
+    __tablename__ = "word_statistics"
+    __table_args__ = (
+        {"comment": "Document frequencies of a large bank's words, refreshed by maintain; small banks are counted."},
+    )
+
+    bank_id: Mapped[int] = mapped_column(
+        ForeignKey("hindsight.bank.bank_id", name="word_statistics_bank_id_fkey"), primary_key=True
+    )
+    word: Mapped[str] = mapped_column(Text(collation="C"), primary_key=True)
+    documents: Mapped[int] = mapped_column(Integer, comment="Live memories that hold the word.")

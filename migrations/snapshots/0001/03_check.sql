@@ -1,0 +1,70 @@
+-- Checks of what callers pass. Each raises before anything is written, and says which value was wrong.
+
+-- _check_unit: raises HM004 unless the value is NULL or lies in [0, 1].
+CREATE OR REPLACE FUNCTION hindsight._check_unit(argument text, value double precision)
+  RETURNS void
+  LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+  IF NOT value BETWEEN 0 AND 1 THEN -- NaN sorts above every number
+    RAISE EXCEPTION '% must lie between 0 and 1, got %', argument, value USING ERRCODE = 'HM004';
+  END IF;
+END
+$$;
+
+-- _check_text: raises HM005 when a text is empty or longer than the limit, in characters.
+CREATE OR REPLACE FUNCTION hindsight._check_text(argument text, value text, most integer)
+  RETURNS void
+  LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+  IF coalesce(value, '') !~ '[^\s\u00a0\u3000]' THEN
+    RAISE EXCEPTION '% is empty', argument USING ERRCODE = 'HM005', HINT = 'Give it at least one visible character.';
+  END IF;
+  IF pg_catalog.length(value) > most THEN
+    RAISE EXCEPTION '% has % characters, at most % are taken', argument, pg_catalog.length(value), most
+      USING ERRCODE = 'HM005',
+            HINT = 'A memory is one distilled sentence. Split the text, or keep the original with hindsight.log_turn.';
+  END IF;
+END
+$$;
+
+-- _check_type: raises HM004 for a type of memory that does not exist.
+CREATE OR REPLACE FUNCTION hindsight._check_type(type text)
+  RETURNS void
+  LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM hindsight.memory_type AS t WHERE t.type = _check_type.type) THEN
+    RAISE EXCEPTION 'unknown type %', coalesce(pg_catalog.quote_literal(type), 'NULL')
+      USING ERRCODE = 'HM004',
+            HINT = (SELECT 'Types are ' || pg_catalog.string_agg(t.type, ', ' ORDER BY t.type) || '.'
+                    FROM hindsight.memory_type AS t);
+  END IF;
+END
+$$;
+
+-- _check_object: raises HM004 unless the value is NULL or a JSON object.
+CREATE OR REPLACE FUNCTION hindsight._check_object(argument text, value jsonb)
+  RETURNS void
+  LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+  IF pg_catalog.jsonb_typeof(value) <> 'object' THEN
+    RAISE EXCEPTION '% must be a JSON object, got a JSON %', argument, pg_catalog.jsonb_typeof(value)
+      USING ERRCODE = 'HM004', HINT = 'For example {"project": "search"}.';
+  END IF;
+END
+$$;
+
+-- _clean_labels: tags or entities without blanks, empty ones and repetitions, in the order they came.
+CREATE OR REPLACE FUNCTION hindsight._clean_labels(labels text[])
+  RETURNS text[]
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (
+  SELECT coalesce(pg_catalog.array_agg(label ORDER BY place), '{}')
+  FROM (SELECT pg_catalog.btrim(l.label) AS label, min(l.place) AS place
+        FROM pg_catalog.unnest(labels) WITH ORDINALITY AS l(label, place)
+        WHERE pg_catalog.btrim(l.label) <> ''
+        GROUP BY pg_catalog.btrim(l.label)) AS cleaned
+);

@@ -1,0 +1,82 @@
+-- The score, in small public functions: each is the formula that recall uses, and nothing else.
+
+-- decay: exp(−decay_rate · days), the part of its weight that a memory keeps days after it was last confirmed.
+CREATE OR REPLACE FUNCTION hindsight.decay(days double precision, decay_rate double precision)
+  RETURNS double precision
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN pg_catalog.exp(-least(decay_rate * greatest(days, 0), 200));
+COMMENT ON FUNCTION hindsight.decay(double precision, double precision) IS
+  'exp(−decay_rate · days): what a memory weighs days after it was last confirmed.';
+
+-- score: similarity × confidence × exp(−decay_rate · days) × weight, in [0, 1] for parts in [0, 1].
+-- The exponent stops at −200: double precision would underflow, and nothing that old is told apart.
+CREATE OR REPLACE FUNCTION hindsight.score(
+  similarity double precision, confidence double precision, days double precision, decay_rate double precision,
+  weight double precision DEFAULT 1)
+  RETURNS double precision
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN similarity * confidence * hindsight.decay(days, decay_rate) * weight;
+COMMENT ON FUNCTION hindsight.score(double precision, double precision, double precision, double precision, double precision) IS
+  'similarity × confidence × exp(−decay_rate · days) × weight.';
+
+-- semantic: the model's cosine, calibrated: 0 at the cosine of unrelated texts (floor), 1 at 1.
+CREATE OR REPLACE FUNCTION hindsight.semantic(cosine double precision, floor double precision)
+  RETURNS double precision
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN least(greatest((cosine - floor) / (1 - floor), 0), 1);
+COMMENT ON FUNCTION hindsight.semantic(double precision, double precision) IS
+  'A cosine, calibrated by the model''s floor: clamp((cosine − floor) / (1 − floor), 0, 1).';
+
+-- lexical: BM25, saturated into [0, 1): k = 6 is the BM25 that counts half.
+CREATE OR REPLACE FUNCTION hindsight.lexical(bm25 double precision)
+  RETURNS double precision
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN bm25 / (bm25 + 6);
+COMMENT ON FUNCTION hindsight.lexical(double precision) IS 'BM25, saturated into [0, 1): bm25 / (bm25 + 6).';
+
+-- similarity: noisy-OR of the two: either is evidence enough, and a silent one takes nothing away.
+CREATE OR REPLACE FUNCTION hindsight.similarity(semantic double precision, lexical double precision)
+  RETURNS double precision
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 1 - (1 - coalesce(semantic, 0)) * (1 - coalesce(lexical, 0));
+COMMENT ON FUNCTION hindsight.similarity(double precision, double precision) IS
+  'Noisy-OR: 1 − (1 − semantic) × (1 − lexical); an unknown part counts as none.';
+
+-- _idf: inverse document frequency as in Okapi BM25 (Robertson and Zaragoza 2009), ln(1 + (N − n + ½) / (n + ½)),
+-- with fifty memories presumed that do not hold the word: in a bank of three memories too, a name is rare.
+CREATE OR REPLACE FUNCTION hindsight._idf(documents double precision, holding double precision)
+  RETURNS double precision
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN pg_catalog.ln(1 + (greatest(documents, holding) + 50 - holding + 0.5) / (holding + 0.5));
+
+-- _label_weight: what an occurrence counts by its label: A content, B tags, entities and slot, C context.
+CREATE OR REPLACE FUNCTION hindsight._label_weight(label text)
+  RETURNS double precision
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE label WHEN 'A' THEN 1.0 WHEN 'B' THEN 0.8 ELSE 0.6 END;
+
+-- _match: what a document holds of a query's words: its BM25 (k1 = 1.2, b = 0.75) and the share of their IDF.
+-- words and idf run in parallel; prefixes are those words of one CJK character, which stand for every bigram they begin.
+CREATE OR REPLACE FUNCTION hindsight._match(
+  document tsvector, words text[], idf double precision[], prefixes text[], average_length double precision)
+  RETURNS TABLE (bm25 double precision, coverage double precision)
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1
+AS $$
+  SELECT coalesce(pg_catalog.sum(
+           found.rarity * found.frequency * 2.2
+           / (found.frequency + 1.2 * (0.25 + 0.75 * pg_catalog.length(document) / greatest(average_length, 1)))), 0),
+         coalesce(pg_catalog.sum(found.rarity) / nullif((SELECT pg_catalog.sum(i) FROM pg_catalog.unnest(idf) AS i), 0), 0)
+  FROM (
+    SELECT idf[pg_catalog.array_position(words, held.word)] AS rarity, pg_catalog.sum(held.frequency) AS frequency
+    FROM (
+      SELECT CASE WHEN prefixes = '{}' THEN d.lexeme
+                  WHEN pg_catalog."left"(d.lexeme, 1) = ANY (prefixes) AND NOT d.lexeme = ANY (words)
+                    THEN pg_catalog."left"(d.lexeme, 1)
+                  ELSE d.lexeme END AS word,
+             (SELECT pg_catalog.sum(hindsight._label_weight(w)) FROM pg_catalog.unnest(d.weights) AS w) AS frequency
+      FROM pg_catalog.unnest(document) AS d
+      WHERE d.lexeme = ANY (words) OR pg_catalog."left"(d.lexeme, 1) = ANY (prefixes)
+    ) AS held
+    GROUP BY held.word
+  ) AS found
+$$;

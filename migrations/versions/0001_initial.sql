@@ -1,0 +1,304 @@
+-- Tables, indexes and types of the first revision.
+
+CREATE TABLE hindsight.embedding_model (
+  model_id integer GENERATED ALWAYS AS IDENTITY,
+  name text NOT NULL,
+  dimensions integer NOT NULL,
+  floor double precision NOT NULL,
+  recall_threshold double precision NOT NULL,
+  merge_threshold double precision NOT NULL,
+  created_at timestamptz DEFAULT now() NOT NULL,
+  PRIMARY KEY (model_id),
+  CONSTRAINT embedding_model_dimensions_check CHECK (dimensions BETWEEN 1 AND 4000),
+  CONSTRAINT embedding_model_thresholds_check CHECK (floor >= -1 AND floor < recall_threshold AND recall_threshold < merge_threshold AND merge_threshold <= 1)
+);
+CREATE UNIQUE INDEX embedding_model_name_key ON hindsight.embedding_model (name);
+COMMENT ON TABLE hindsight.embedding_model IS 'The registry of embedding models, with the cosines that make their scores comparable.';
+COMMENT ON COLUMN hindsight.embedding_model.name IS 'As the provider calls it.';
+COMMENT ON COLUMN hindsight.embedding_model.dimensions IS 'Length of the model''s vectors.';
+COMMENT ON COLUMN hindsight.embedding_model.floor IS 'The model''s cosine for unrelated texts.';
+COMMENT ON COLUMN hindsight.embedding_model.recall_threshold IS 'Cosine from which a memory counts as relevant.';
+COMMENT ON COLUMN hindsight.embedding_model.merge_threshold IS 'Cosine from which two memories may say the same.';
+
+CREATE TABLE hindsight.memory_type (
+  type text NOT NULL,
+  decay_rate double precision,
+  weight double precision DEFAULT 1 NOT NULL,
+  description text NOT NULL,
+  PRIMARY KEY (type),
+  CONSTRAINT memory_type_decay_rate_check CHECK (decay_rate >= 0),
+  CONSTRAINT memory_type_weight_check CHECK (weight BETWEEN 0 AND 1)
+);
+COMMENT ON TABLE hindsight.memory_type IS 'The types of memory.';
+COMMENT ON COLUMN hindsight.memory_type.decay_rate IS 'λ per day; NULL: the bank''s.';
+COMMENT ON COLUMN hindsight.memory_type.weight IS 'Type weight of the score.';
+
+CREATE TABLE hindsight.bank (
+  bank_id bigint GENERATED ALWAYS AS IDENTITY,
+  name text NOT NULL,
+  description text,
+  language text DEFAULT 'english' NOT NULL,
+  decay_rate double precision DEFAULT 0.01 NOT NULL,
+  model_id integer,
+  documents integer,
+  average_length double precision,
+  created_at timestamptz DEFAULT now() NOT NULL,
+  PRIMARY KEY (bank_id),
+  CONSTRAINT bank_decay_rate_check CHECK (decay_rate BETWEEN 0 AND 1),
+  CONSTRAINT bank_model_id_fkey FOREIGN KEY (model_id) REFERENCES hindsight.embedding_model (model_id)
+);
+CREATE UNIQUE INDEX bank_name_key ON hindsight.bank (name);
+COMMENT ON TABLE hindsight.bank IS 'A store of memories with its own access list: the unit of isolation and of distribution.';
+COMMENT ON COLUMN hindsight.bank.language IS 'Text-search configuration of new memories.';
+COMMENT ON COLUMN hindsight.bank.decay_rate IS 'λ per day.';
+COMMENT ON COLUMN hindsight.bank.model_id IS 'The embedding model of this bank; NULL until the first embedding.';
+COMMENT ON COLUMN hindsight.bank.documents IS 'Live memories when its words were last counted; NULL: small, counted at each recall.';
+COMMENT ON COLUMN hindsight.bank.average_length IS 'Mean lexemes of those memories.';
+
+CREATE TABLE hindsight.bank_type (
+  bank_id bigint NOT NULL,
+  type text NOT NULL,
+  decay_rate double precision,
+  weight double precision,
+  PRIMARY KEY (bank_id, type),
+  CONSTRAINT bank_type_decay_rate_check CHECK (decay_rate >= 0),
+  CONSTRAINT bank_type_weight_check CHECK (weight BETWEEN 0 AND 1),
+  CONSTRAINT bank_type_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id),
+  CONSTRAINT bank_type_type_fkey FOREIGN KEY (type) REFERENCES hindsight.memory_type (type)
+);
+COMMENT ON TABLE hindsight.bank_type IS 'Where a bank departs from the defaults of memory_type.';
+COMMENT ON COLUMN hindsight.bank_type.decay_rate IS 'λ per day; NULL: the type''s or the bank''s.';
+COMMENT ON COLUMN hindsight.bank_type.weight IS 'Type weight of the score; NULL: the type''s.';
+
+CREATE TABLE hindsight.access (
+  bank_id bigint NOT NULL,
+  principal text NOT NULL,
+  rights text NOT NULL,
+  granted_at timestamptz DEFAULT now() NOT NULL,
+  PRIMARY KEY (bank_id, principal),
+  CONSTRAINT access_rights_check CHECK (rights IN ('reader', 'writer', 'owner')),
+  CONSTRAINT access_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id)
+);
+COMMENT ON TABLE hindsight.access IS 'Who may use which bank.';
+COMMENT ON COLUMN hindsight.access.principal IS 'A database role, or a name it acts for.';
+COMMENT ON COLUMN hindsight.access.rights IS 'reader, writer or owner.';
+
+CREATE TABLE hindsight.session (
+  bank_id bigint NOT NULL,
+  session_id text NOT NULL,
+  last_sequence integer DEFAULT 0 NOT NULL,
+  started_at timestamptz DEFAULT now() NOT NULL,
+  PRIMARY KEY (bank_id, session_id),
+  CONSTRAINT session_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id)
+);
+COMMENT ON TABLE hindsight.session IS 'One conversation.';
+COMMENT ON COLUMN hindsight.session.session_id IS 'As the application calls it.';
+COMMENT ON COLUMN hindsight.session.last_sequence IS 'Of its newest turn.';
+
+CREATE TABLE hindsight.turn (
+  bank_id bigint NOT NULL,
+  session_id text NOT NULL,
+  sequence integer NOT NULL,
+  role text NOT NULL,
+  content text NOT NULL,
+  tool_calls jsonb,
+  metadata jsonb DEFAULT '{}' NOT NULL,
+  occurred_at timestamptz NOT NULL,
+  logged_at timestamptz DEFAULT clock_timestamp() NOT NULL,
+  PRIMARY KEY (bank_id, session_id, sequence),
+  CONSTRAINT turn_session_fkey FOREIGN KEY (bank_id, session_id) REFERENCES hindsight.session (bank_id, session_id)
+);
+COMMENT ON TABLE hindsight.turn IS 'One message of a session, as it was said. The raw layer: audit and source, never recalled.';
+COMMENT ON COLUMN hindsight.turn.sequence IS 'Place in the session, from 1.';
+COMMENT ON COLUMN hindsight.turn.role IS 'user, assistant, system, tool, …';
+COMMENT ON COLUMN hindsight.turn.tool_calls IS 'Tool calls and their results, as they came.';
+COMMENT ON COLUMN hindsight.turn.occurred_at IS 'When it was said.';
+
+CREATE TABLE hindsight.memory (
+  bank_id bigint NOT NULL,
+  memory_id uuid NOT NULL,
+  version integer NOT NULL,
+  content text NOT NULL,
+  type text NOT NULL,
+  tags text[] NOT NULL,
+  entities text[] NOT NULL,
+  slot text,
+  context text,
+  session_id text,
+  source text,
+  confidence double precision NOT NULL,
+  importance double precision NOT NULL,
+  metadata jsonb NOT NULL,
+  language text NOT NULL,
+  occurred_at timestamptz,
+  created_at timestamptz NOT NULL,
+  confirmed_at timestamptz NOT NULL,
+  confirmations integer NOT NULL,
+  changed_at timestamptz NOT NULL,
+  expires_at timestamptz,
+  deleted_at timestamptz,
+  superseded_by uuid,
+  archived_at timestamptz,
+  pending_reason text,
+  model_id integer,
+  embedding halfvec,
+  digest bytea GENERATED ALWAYS AS (hindsight.content_digest_v1(content)) STORED NOT NULL,
+  document tsvector GENERATED ALWAYS AS (hindsight.document_tsv_v1(language, content, tags, entities, slot, context)) STORED NOT NULL,
+  PRIMARY KEY (bank_id, memory_id),
+  CONSTRAINT memory_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id),
+  CONSTRAINT memory_type_fkey FOREIGN KEY (type) REFERENCES hindsight.memory_type (type),
+  CONSTRAINT memory_model_id_fkey FOREIGN KEY (model_id) REFERENCES hindsight.embedding_model (model_id),
+  CONSTRAINT memory_session_fkey FOREIGN KEY (bank_id, session_id) REFERENCES hindsight.session (bank_id, session_id),
+  CONSTRAINT memory_confidence_check CHECK (confidence BETWEEN 0 AND 1),
+  CONSTRAINT memory_importance_check CHECK (importance BETWEEN 0 AND 1),
+  CONSTRAINT memory_embedding_check CHECK ((embedding IS NULL) = (model_id IS NULL)),
+  CONSTRAINT memory_superseded_by_check CHECK (superseded_by <> memory_id)
+);
+CREATE INDEX memory_words_idx ON hindsight.memory USING gin (bank_id, document) WITH (fastupdate = off) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL;
+CREATE UNIQUE INDEX memory_slot_key ON hindsight.memory (bank_id, slot) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND slot IS NOT NULL;
+CREATE INDEX memory_session_idx ON hindsight.memory (bank_id, session_id) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL;
+CREATE UNIQUE INDEX memory_content_key ON hindsight.memory (bank_id, digest) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL;
+CREATE INDEX memory_pending_idx ON hindsight.memory (bank_id, changed_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NOT NULL;
+CREATE INDEX memory_expiry_idx ON hindsight.memory (bank_id, expires_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND expires_at IS NOT NULL;
+CREATE INDEX memory_unembedded_idx ON hindsight.memory (bank_id, created_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND embedding IS NULL;
+CREATE INDEX memory_recency_idx ON hindsight.memory (bank_id, confirmed_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL;
+COMMENT ON TABLE hindsight.memory IS 'One distilled sentence that is worth keeping. The layer that recall searches.';
+COMMENT ON COLUMN hindsight.memory.version IS '1 when stored, one more at each change.';
+COMMENT ON COLUMN hindsight.memory.slot IS 'Key of a thing that has one value at a time.';
+COMMENT ON COLUMN hindsight.memory.context IS 'What was said around it; found by, not shown.';
+COMMENT ON COLUMN hindsight.memory.source IS 'user, document, tool, inferred; NULL: unknown.';
+COMMENT ON COLUMN hindsight.memory.confidence IS 'Belief in it, 0 to 1.';
+COMMENT ON COLUMN hindsight.memory.importance IS 'Worth of keeping it, 0 to 1.';
+COMMENT ON COLUMN hindsight.memory.metadata IS 'The application''s own data.';
+COMMENT ON COLUMN hindsight.memory.language IS 'Text-search configuration, by name: pg_upgrade refuses a regconfig.';
+COMMENT ON COLUMN hindsight.memory.occurred_at IS 'When it was said or happened.';
+COMMENT ON COLUMN hindsight.memory.created_at IS 'When it was first stored.';
+COMMENT ON COLUMN hindsight.memory.confirmed_at IS 'When last confirmed: decay counts from here.';
+COMMENT ON COLUMN hindsight.memory.confirmations IS 'How often it was confirmed after it was stored.';
+COMMENT ON COLUMN hindsight.memory.changed_at IS 'When this version began.';
+COMMENT ON COLUMN hindsight.memory.expires_at IS 'Not live from then on.';
+COMMENT ON COLUMN hindsight.memory.deleted_at IS 'When it was forgotten.';
+COMMENT ON COLUMN hindsight.memory.superseded_by IS 'The memory that took its place.';
+COMMENT ON COLUMN hindsight.memory.archived_at IS 'When it was put away, as expired.';
+COMMENT ON COLUMN hindsight.memory.pending_reason IS 'Why it is not believed yet.';
+COMMENT ON COLUMN hindsight.memory.model_id IS 'Embedding model of the embedding.';
+COMMENT ON COLUMN hindsight.memory.embedding IS 'Of the content, normalised; NULL: not yet made.';
+COMMENT ON COLUMN hindsight.memory.digest IS 'Same content, same digest.';
+COMMENT ON COLUMN hindsight.memory.document IS 'The lexemes it is found by.';
+
+CREATE TABLE hindsight.memory_version (
+  bank_id bigint NOT NULL,
+  memory_id uuid NOT NULL,
+  version integer NOT NULL,
+  content text NOT NULL,
+  type text NOT NULL,
+  tags text[] NOT NULL,
+  entities text[] NOT NULL,
+  slot text,
+  context text,
+  session_id text,
+  source text,
+  confidence double precision NOT NULL,
+  importance double precision NOT NULL,
+  metadata jsonb NOT NULL,
+  language text NOT NULL,
+  occurred_at timestamptz,
+  created_at timestamptz NOT NULL,
+  confirmed_at timestamptz NOT NULL,
+  confirmations integer NOT NULL,
+  changed_at timestamptz NOT NULL,
+  expires_at timestamptz,
+  deleted_at timestamptz,
+  superseded_by uuid,
+  archived_at timestamptz,
+  pending_reason text,
+  model_id integer,
+  embedding halfvec,
+  digest bytea NOT NULL,
+  document tsvector NOT NULL,
+  believed_until timestamptz NOT NULL,
+  PRIMARY KEY (version, bank_id, memory_id),
+  CONSTRAINT memory_version_memory_fkey FOREIGN KEY (bank_id, memory_id) REFERENCES hindsight.memory (bank_id, memory_id)
+);
+COMMENT ON TABLE hindsight.memory_version IS 'What memories were before they changed: the past that recall(as_of) answers from.';
+COMMENT ON COLUMN hindsight.memory_version.slot IS 'Key of a thing that has one value at a time.';
+COMMENT ON COLUMN hindsight.memory_version.context IS 'What was said around it; found by, not shown.';
+COMMENT ON COLUMN hindsight.memory_version.source IS 'user, document, tool, inferred; NULL: unknown.';
+COMMENT ON COLUMN hindsight.memory_version.confidence IS 'Belief in it, 0 to 1.';
+COMMENT ON COLUMN hindsight.memory_version.importance IS 'Worth of keeping it, 0 to 1.';
+COMMENT ON COLUMN hindsight.memory_version.metadata IS 'The application''s own data.';
+COMMENT ON COLUMN hindsight.memory_version.language IS 'Text-search configuration, by name: pg_upgrade refuses a regconfig.';
+COMMENT ON COLUMN hindsight.memory_version.occurred_at IS 'When it was said or happened.';
+COMMENT ON COLUMN hindsight.memory_version.created_at IS 'When it was first stored.';
+COMMENT ON COLUMN hindsight.memory_version.confirmed_at IS 'When last confirmed: decay counts from here.';
+COMMENT ON COLUMN hindsight.memory_version.confirmations IS 'How often it was confirmed after it was stored.';
+COMMENT ON COLUMN hindsight.memory_version.changed_at IS 'When this version began.';
+COMMENT ON COLUMN hindsight.memory_version.expires_at IS 'Not live from then on.';
+COMMENT ON COLUMN hindsight.memory_version.deleted_at IS 'When it was forgotten.';
+COMMENT ON COLUMN hindsight.memory_version.superseded_by IS 'The memory that took its place.';
+COMMENT ON COLUMN hindsight.memory_version.archived_at IS 'When it was put away, as expired.';
+COMMENT ON COLUMN hindsight.memory_version.pending_reason IS 'Why it is not believed yet.';
+COMMENT ON COLUMN hindsight.memory_version.model_id IS 'Embedding model of the embedding.';
+COMMENT ON COLUMN hindsight.memory_version.embedding IS 'Of the content, normalised; NULL: not yet made.';
+COMMENT ON COLUMN hindsight.memory_version.believed_until IS 'When the next version began.';
+
+CREATE TABLE hindsight.event (
+  bank_id bigint NOT NULL,
+  event_id bigint GENERATED ALWAYS AS IDENTITY,
+  at timestamptz DEFAULT clock_timestamp() NOT NULL,
+  principal text NOT NULL,
+  action text NOT NULL,
+  memory_id uuid,
+  reason text,
+  before jsonb,
+  after jsonb,
+  PRIMARY KEY (bank_id, event_id),
+  CONSTRAINT event_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id)
+);
+CREATE INDEX event_memory_idx ON hindsight.event (bank_id, memory_id, event_id);
+COMMENT ON TABLE hindsight.event IS 'The append-only audit trail: who did what to which memory, when, why, before and after.';
+COMMENT ON COLUMN hindsight.event.principal IS 'Who did it.';
+COMMENT ON COLUMN hindsight.event.action IS 'The function, or what it came to: stored, merged, …';
+COMMENT ON COLUMN hindsight.event.before IS 'The values that changed, as they were.';
+COMMENT ON COLUMN hindsight.event.after IS 'The values that changed, as they became.';
+
+CREATE TABLE hindsight.word_statistics (
+  bank_id bigint NOT NULL,
+  word text COLLATE "C" NOT NULL,
+  documents integer NOT NULL,
+  PRIMARY KEY (bank_id, word),
+  CONSTRAINT word_statistics_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id)
+);
+COMMENT ON TABLE hindsight.word_statistics IS 'Document frequencies of a large bank''s words, refreshed by maintain; small banks are counted.';
+COMMENT ON COLUMN hindsight.word_statistics.documents IS 'Live memories that hold the word.';
+
+-- What the functions of the same subject return: rows with names, so that a column may be called as a parameter is.
+CREATE TYPE hindsight.recalled AS (
+  memory_id uuid, content text, type text, score double precision, similarity double precision,
+  semantic double precision, lexical double precision, confidence double precision, decay double precision,
+  weight double precision, channels text[], tags text[], entities text[], slot text, session_id text, source text,
+  metadata jsonb, occurred_at timestamptz, created_at timestamptz, confirmed_at timestamptz, pending_reason text
+);
+COMMENT ON TYPE hindsight.recalled IS 'A memory that recall found, with the parts and channels that made its score.';
+CREATE TYPE hindsight.memory_record AS (
+  memory_id uuid, content text, type text, state text, tags text[], entities text[], slot text, context text,
+  session_id text, source text, confidence double precision, importance double precision, metadata jsonb,
+  occurred_at timestamptz, created_at timestamptz, confirmed_at timestamptz, confirmations integer,
+  changed_at timestamptz, expires_at timestamptz, superseded_by uuid, pending_reason text, version integer,
+  embedded boolean
+);
+COMMENT ON TYPE hindsight.memory_record IS 'A memory as get shows it; state is live, pending, expired, archived or superseded.';
+CREATE TYPE hindsight.forgotten AS (
+  memory_id uuid, outcome text
+);
+COMMENT ON TYPE hindsight.forgotten IS 'What forget did: outcome is forgotten, or already forgotten.';
+
+INSERT INTO hindsight.memory_type (type, decay_rate, weight, description) VALUES
+  ('fact', NULL, 1, 'What was stated: an environment, a result, a property of something.'),
+  ('preference', NULL, 1, 'What somebody likes to have done, and how.'),
+  ('decision', NULL, 1, 'What was decided, and holds until it is decided anew.'),
+  ('todo', NULL, 1, 'What is still to be done.'),
+  ('hypothesis', NULL, 0.5, 'What was inferred, not said.'),
+  ('summary', NULL, 1, 'What a session came to.'),
+  ('knowledge', 0, 1, 'Stable knowledge of a domain: does not fade.'),
+  ('lesson', 0, 1, 'What a bad memory taught: does not fade.');

@@ -1,0 +1,88 @@
+-- Text: what makes two contents the same, and which words a text is found by.
+-- These functions feed generated columns and indexes: a new behaviour is a new version (_v2), never a replacement.
+
+-- content_digest_v1: SHA-256 of the text; Unicode composition and white space do not count, everything else does
+-- ("8.0" and "8.4", "Polish" and "polish", "x²" and "x2" are different texts).
+CREATE OR REPLACE FUNCTION hindsight.content_digest_v1(content text)
+  RETURNS bytea
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN pg_catalog.sha256(pg_catalog.convert_to(
+  pg_catalog.btrim(pg_catalog.regexp_replace(pg_catalog.normalize(content, 'NFC'), '[\s\u00a0\u3000]+', ' ', 'g')),
+  'UTF8'));
+COMMENT ON FUNCTION hindsight.content_digest_v1(text) IS
+  'SHA-256 of a text, Unicode-composed and with its white space folded: equal digests are the same content.';
+
+-- _cjk_tsv_v1: bigrams of every run of Chinese, Japanese or Korean characters, with positions.
+-- whole => true adds each run's last character, so that each character of a run starts one of its lexemes and a
+-- query of a single character can be answered by prefix.
+CREATE OR REPLACE FUNCTION hindsight._cjk_tsv_v1(folded text, whole boolean)
+  RETURNS tsvector
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (
+  SELECT coalesce(pg_catalog.string_agg(
+           pg_catalog.substr(run.characters, at, 2) || ':' || least(run.start + at, 16383)::text, ' '), '')::tsvector
+  FROM (
+    SELECT found.characters,
+           pg_catalog.length(found.characters) AS size,
+           pg_catalog.sum(pg_catalog.length(found.characters)) OVER (ORDER BY found.place)
+             - pg_catalog.length(found.characters) AS start
+    FROM pg_catalog.regexp_matches(folded,
+           '[\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+', 'g')
+           WITH ORDINALITY AS match(groups, place)
+    CROSS JOIN LATERAL (SELECT match.groups[1] AS characters, match.place AS place) AS found
+  ) AS run
+  CROSS JOIN LATERAL pg_catalog.generate_series(
+    1, CASE WHEN whole OR run.size = 1 THEN run.size ELSE run.size - 1 END) AS at
+);
+COMMENT ON FUNCTION hindsight._cjk_tsv_v1(text, boolean) IS
+  'Bigrams of the Chinese, Japanese and Korean runs of a folded text, with positions.';
+
+-- _identifier_tsv_v1: whole identifiers, which a language's parser splits or mangles: ERR-7731, user_id, v1.2.3,
+-- foo.bar@example.org, C++, /etc/hosts.
+CREATE OR REPLACE FUNCTION hindsight._identifier_tsv_v1(folded text)
+  RETURNS tsvector
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (
+  SELECT coalesce(pg_catalog.string_agg(
+           '''' || match.groups[1] || ''':' || least(match.place, 16383)::text, ' '), '')::tsvector
+  FROM pg_catalog.regexp_matches(folded,
+         '([a-z0-9]+(?:[-_./:@#+]+[a-z0-9]+)+(?:\+\+|#)?|[a-z][a-z0-9]*(?:\+\+|#))', 'g')
+         WITH ORDINALITY AS match(groups, place)
+  WHERE pg_catalog.length(match.groups[1]) <= 200
+);
+COMMENT ON FUNCTION hindsight._identifier_tsv_v1(text) IS
+  'Whole identifiers of a folded text (error codes, versions, paths, addresses), with positions.';
+
+-- text_tsv_v1: the lexemes of a text: words of its language, whole identifiers, and bigrams of CJK runs.
+-- whole => true for what is stored, false for a query (see _cjk_tsv_v1).
+CREATE OR REPLACE FUNCTION hindsight.text_tsv_v1(language text, content text, whole boolean DEFAULT true)
+  RETURNS tsvector
+  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+DECLARE
+  folded constant text := pg_catalog.lower(pg_catalog.normalize(content, 'NFKC'));
+  cjk constant tsvector := hindsight._cjk_tsv_v1(folded, whole);
+  -- The parser would keep err-7731 as (err, -7731), tcp/ip as one path and 端口49222 as one word.
+  words text := pg_catalog.regexp_replace(folded,
+    '[-/\\_@#:+]|[\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+'
+    '|(?<=[a-z])\.(?=[a-z])', ' ', 'g');
+BEGIN
+  RETURN pg_catalog.to_tsvector(language::regconfig, words)
+    OPERATOR(pg_catalog.||) hindsight._identifier_tsv_v1(folded)
+    OPERATOR(pg_catalog.||) cjk;
+END
+$$;
+COMMENT ON FUNCTION hindsight.text_tsv_v1(text, text, boolean) IS
+  'The lexemes of a text: words of the language, whole identifiers, bigrams of Chinese, Japanese and Korean.';
+
+-- document_tsv_v1: what a memory is found by. Weight A: its content; B: tags, entities and slot; C: its context.
+CREATE OR REPLACE FUNCTION hindsight.document_tsv_v1(
+  language text, content text, tags text[], entities text[], slot text, context text)
+  RETURNS tsvector
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN pg_catalog.setweight(hindsight.text_tsv_v1(language, content), 'A')
+  OPERATOR(pg_catalog.||) pg_catalog.setweight(hindsight.text_tsv_v1(language,
+    pg_catalog.array_to_string(tags, ' ') || ' ' || pg_catalog.array_to_string(entities, ' ') || ' ' || coalesce(slot, '')), 'B')
+  OPERATOR(pg_catalog.||) pg_catalog.setweight(hindsight.text_tsv_v1(language, coalesce(context, '')), 'C');
+COMMENT ON FUNCTION hindsight.document_tsv_v1(text, text, text[], text[], text, text) IS
+  'The weighted lexemes of a memory: A content, B tags, entities and slot, C context.';

@@ -1,0 +1,207 @@
+-- Reading one memory, changing it, forgetting it, and taking that back.
+
+-- _lock_memory: the memory, locked for a change. Raises HM002.
+CREATE OR REPLACE FUNCTION hindsight._lock_memory(opened hindsight.bank, memory_id uuid)
+  RETURNS hindsight.memory
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  held hindsight.memory;
+BEGIN
+  SELECT m.* INTO held FROM hindsight.memory AS m
+    WHERE m.bank_id = opened.bank_id AND m.memory_id = _lock_memory.memory_id FOR UPDATE;
+  IF NOT FOUND THEN
+    PERFORM hindsight._raise_unknown_memory(opened.name, memory_id);
+  END IF;
+  RETURN held;
+END
+$$;
+
+-- get: one memory by its id, whatever its state but forgotten.
+-- Raises HM001, HM002 (no such memory, or forgotten).
+CREATE OR REPLACE FUNCTION hindsight.get(bank text, memory_id uuid)
+  RETURNS SETOF hindsight.memory_record
+  LANGUAGE plpgsql STABLE SECURITY DEFINER
+  SET search_path = pg_catalog, hindsight, public, pg_temp
+AS $$
+#variable_conflict use_column
+DECLARE
+  opened constant hindsight.bank := _open_bank(bank, 'reader');
+BEGIN
+  RETURN QUERY
+    SELECT m.memory_id, m.content, m.type, _state(m, statement_timestamp()), m.tags, m.entities, m.slot, m.context,
+           m.session_id, m.source, m.confidence, m.importance, m.metadata, m.occurred_at, m.created_at, m.confirmed_at,
+           m.confirmations, m.changed_at, m.expires_at, m.superseded_by, m.pending_reason, m.version,
+           m.embedding IS NOT NULL
+    FROM memory AS m
+    WHERE m.bank_id = opened.bank_id AND m.memory_id = get.memory_id AND m.deleted_at IS NULL;
+  IF NOT FOUND THEN
+    PERFORM _raise_unknown_memory(bank, get.memory_id);
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION hindsight.get(text, uuid) IS 'One memory by its id, with its state; a forgotten one is not there.';
+
+-- update_memory: changes what is given and keeps the rest; created_at and what links to the memory stay. A new content
+-- without its embedding waits for one. clear names what shall be empty: 'slot', 'context', 'occurred_at', 'expires_at'.
+-- Returns the new version. expected_version refuses the change when somebody else was faster.
+-- Raises HM001, HM002, HM003, HM004, HM005, HM006 (content or slot taken, superseded, or another version),
+-- HM010, HM011, HM012.
+CREATE OR REPLACE FUNCTION hindsight.update_memory(
+  bank text, memory_id uuid, content text DEFAULT NULL, type text DEFAULT NULL, tags text[] DEFAULT NULL,
+  confidence double precision DEFAULT NULL, importance double precision DEFAULT NULL, slot text DEFAULT NULL,
+  entities text[] DEFAULT NULL, context text DEFAULT NULL, occurred_at timestamptz DEFAULT NULL,
+  expires_at timestamptz DEFAULT NULL, metadata jsonb DEFAULT NULL, clear text[] DEFAULT NULL, reason text DEFAULT NULL,
+  expected_version integer DEFAULT NULL, embedding vector DEFAULT NULL, model text DEFAULT NULL)
+  RETURNS integer
+  LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+  SET search_path = pg_catalog, hindsight, public, pg_temp
+AS $$
+DECLARE
+  opened constant hindsight.bank := _open_bank(bank, 'writer');
+  used embedding_model;
+  held memory;
+  changed memory;
+BEGIN
+  PERFORM _check_unit('confidence', confidence), _check_unit('importance', importance), _check_object('metadata', metadata);
+  IF NOT clear <@ ARRAY['slot', 'context', 'occurred_at', 'expires_at'] THEN
+    RAISE EXCEPTION 'cannot clear %', array_to_string(clear, ', ')
+      USING ERRCODE = 'HM004', HINT = 'slot, context, occurred_at and expires_at can be cleared.';
+  END IF;
+  IF content IS NOT NULL THEN
+    PERFORM _check_text('content', content, 10000);
+  END IF;
+  IF slot IS NOT NULL THEN
+    PERFORM _check_text('slot', slot, 200);
+  END IF;
+  IF type IS NOT NULL THEN
+    PERFORM _check_type(type);
+  END IF;
+  used := CASE WHEN embedding IS NOT NULL THEN _adopt_model(opened, model) END;
+  held := _lock_memory(opened, memory_id);
+  IF held.deleted_at IS NOT NULL THEN
+    PERFORM _raise_unknown_memory(bank, memory_id);
+  ELSIF held.superseded_by IS NOT NULL THEN
+    RAISE EXCEPTION 'memory % was superseded by %', memory_id, held.superseded_by
+      USING ERRCODE = 'HM006', HINT = 'Update the memory that took its place, or store the old statement anew.';
+  ELSIF held.version <> expected_version THEN
+    RAISE EXCEPTION 'memory % is at version %, not %', memory_id, held.version, expected_version
+      USING ERRCODE = 'HM006', HINT = 'Somebody changed it meanwhile: get it again, then decide.';
+  END IF;
+
+  changed := held;
+  changed.content := coalesce(content, held.content);
+  changed.type := coalesce(type, held.type);
+  changed.tags := CASE WHEN tags IS NULL THEN held.tags ELSE _clean_labels(tags) END;
+  changed.entities := CASE WHEN entities IS NULL THEN held.entities ELSE _clean_labels(entities) END;
+  changed.confidence := coalesce(confidence, held.confidence);
+  changed.importance := coalesce(importance, held.importance);
+  changed.metadata := coalesce(metadata, held.metadata);
+  changed.slot := CASE WHEN 'slot' = ANY (clear) THEN NULL ELSE coalesce(slot, held.slot) END;
+  changed.context := CASE WHEN 'context' = ANY (clear) THEN NULL ELSE coalesce(context, held.context) END;
+  changed.occurred_at := CASE WHEN 'occurred_at' = ANY (clear) THEN NULL ELSE coalesce(occurred_at, held.occurred_at) END;
+  changed.expires_at := CASE WHEN 'expires_at' = ANY (clear) THEN NULL ELSE coalesce(expires_at, held.expires_at) END;
+  IF embedding IS NOT NULL THEN
+    changed.embedding := _check_embedding(embedding, used);
+    changed.model_id := used.model_id;
+  ELSIF changed.content <> held.content THEN
+    changed.embedding := NULL;
+    changed.model_id := NULL;
+  END IF;
+  -- A person who changes a memory has looked at it: the new content is confirmed now.
+  IF changed.content <> held.content THEN
+    changed.confirmed_at := clock_timestamp();
+  END IF;
+  IF held.pending_reason = 'low confidence' AND changed.confidence >= _believable() THEN
+    changed.pending_reason := NULL;
+  ELSIF held.pending_reason IS NULL AND changed.confidence < _believable() THEN
+    changed.pending_reason := 'low confidence';
+  END IF;
+  changed := _change_unless_taken('updated', held, changed, reason);
+  RETURN changed.version;
+END
+$$;
+COMMENT ON FUNCTION hindsight.update_memory(text, uuid, text, text, text[], double precision, double precision, text, text[],
+    text, timestamptz, timestamptz, jsonb, text[], text, integer, vector, text) IS
+  'Changes what is given of a memory and keeps the rest; the old values stay in its history. Returns the new version.';
+
+-- _change_unless_taken: _change for a memory that somebody named: a content or slot that another memory holds is a
+-- conflict for them to solve, HM006. A holder that has expired gives way.
+CREATE OR REPLACE FUNCTION hindsight._change_unless_taken(
+  action text, before hindsight.memory, after hindsight.memory, reason text)
+  RETURNS hindsight.memory
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  holder hindsight.memory;
+BEGIN
+  FOR attempt IN 1..10 LOOP
+    BEGIN
+      RETURN hindsight._change(action, before, after, reason);
+    EXCEPTION WHEN unique_violation THEN
+      SELECT m.* INTO holder FROM hindsight.memory AS m
+        WHERE m.bank_id = before.bank_id AND m.memory_id <> before.memory_id
+          AND m.deleted_at IS NULL AND m.superseded_by IS NULL AND m.archived_at IS NULL
+          AND (m.digest = hindsight.content_digest_v1(after.content) OR (m.slot = after.slot AND m.pending_reason IS NULL))
+        ORDER BY m.expires_at <= pg_catalog.clock_timestamp() NULLS FIRST
+        LIMIT 1
+        FOR UPDATE;
+      IF holder.expires_at <= pg_catalog.clock_timestamp() THEN
+        PERFORM hindsight._archive(holder);
+      ELSIF FOUND THEN
+        RAISE EXCEPTION 'memory % holds the same %', holder.memory_id,
+            CASE WHEN holder.digest = hindsight.content_digest_v1(after.content) THEN 'content' ELSE 'slot ' || holder.slot END
+          USING ERRCODE = 'HM006', HINT = 'Forget or update that one first.';
+      END IF;
+    END;
+  END LOOP;
+  RAISE EXCEPTION 'many writers contend for the content or slot of memory %', before.memory_id
+    USING ERRCODE = 'serialization_failure', HINT = 'Try the same call again.';
+END
+$$;
+
+-- forget: a memory is gone from every channel at once, and can be restored. Forgetting it again changes nothing.
+--   outcome: forgotten, or 'already forgotten'.
+-- Raises HM001, HM002, HM003.
+CREATE OR REPLACE FUNCTION hindsight.forget(bank text, memory_id uuid, reason text DEFAULT NULL)
+  RETURNS SETOF hindsight.forgotten
+  LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+  SET search_path = pg_catalog, hindsight, public, pg_temp
+AS $$
+DECLARE
+  opened constant hindsight.bank := _open_bank(bank, 'writer');
+  held constant memory := _lock_memory(opened, memory_id);
+  changed memory := held;
+BEGIN
+  IF held.deleted_at IS NULL THEN
+    changed.deleted_at := clock_timestamp();
+    PERFORM _change('forgotten', held, changed, reason);
+  END IF;
+  RETURN QUERY SELECT held.memory_id, CASE WHEN held.deleted_at IS NULL THEN 'forgotten' ELSE 'already forgotten' END;
+END
+$$;
+COMMENT ON FUNCTION hindsight.forget(text, uuid, text) IS
+  'Forgets a memory: gone from every channel at once, restorable; a second time changes nothing.';
+
+-- restore: takes a forgetting back: the memory is what it was before, with its age. Returns its state.
+-- Raises HM001, HM002 (unknown), HM003, HM004 (not forgotten), HM006 (its content or slot is taken meanwhile).
+CREATE OR REPLACE FUNCTION hindsight.restore(bank text, memory_id uuid, reason text DEFAULT NULL)
+  RETURNS text
+  LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+  SET search_path = pg_catalog, hindsight, public, pg_temp
+AS $$
+DECLARE
+  opened constant hindsight.bank := _open_bank(bank, 'writer');
+  held constant memory := _lock_memory(opened, memory_id);
+  changed memory := held;
+BEGIN
+  IF held.deleted_at IS NULL THEN
+    RAISE EXCEPTION 'memory % is not forgotten, it is %', memory_id, _state(held, clock_timestamp())
+      USING ERRCODE = 'HM004', HINT = 'Only what was forgotten can be restored.';
+  END IF;
+  changed.deleted_at := NULL;
+  RETURN _state(_change_unless_taken('restored', held, changed, reason), clock_timestamp());
+END
+$$;
+COMMENT ON FUNCTION hindsight.restore(text, uuid, text) IS
+  'Takes a forgetting back: the memory is what it was before. Returns its state.';

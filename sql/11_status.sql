@@ -1,0 +1,27 @@
+-- Status: what a bank holds.
+
+-- status: every bank that the caller may read, with how many memories of each state it holds.
+CREATE OR REPLACE FUNCTION hindsight.status()
+  RETURNS TABLE (
+    bank text, model text, dimensions integer, live bigint, pending bigint, expired bigint, archived bigint,
+    superseded bigint, deleted bigint, unembedded bigint, sessions bigint, turns bigint)
+  LANGUAGE sql STABLE SECURITY DEFINER
+  SET search_path = pg_catalog, hindsight, public, pg_temp
+AS $$
+  SELECT b.name, r.name, r.dimensions,
+         count(*) FILTER (WHERE m.state = 'live'), count(*) FILTER (WHERE m.state = 'pending'),
+         count(*) FILTER (WHERE m.state = 'expired'), count(*) FILTER (WHERE m.state = 'archived'),
+         count(*) FILTER (WHERE m.state = 'superseded'), count(*) FILTER (WHERE m.state = 'deleted'),
+         count(*) FILTER (WHERE m.state IN ('live', 'pending') AND m.waits),
+         (SELECT count(*) FROM session AS s WHERE s.bank_id = b.bank_id),
+         (SELECT count(*) FROM turn AS t WHERE t.bank_id = b.bank_id)
+  FROM bank AS b
+  LEFT JOIN embedding_model AS r ON r.model_id = b.model_id
+  LEFT JOIN LATERAL (SELECT _state(m, statement_timestamp()) AS state, m.embedding IS NULL AS waits
+                     FROM memory AS m WHERE m.bank_id = b.bank_id) AS m ON true
+  WHERE _rights(b.bank_id) IS NOT NULL
+  GROUP BY b.bank_id, r.model_id
+  ORDER BY b.name
+$$;
+COMMENT ON FUNCTION hindsight.status() IS
+  'Every bank that the caller may read, with its model and how many memories of each state it holds.';
