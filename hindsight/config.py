@@ -89,17 +89,13 @@ class Settings(BaseSettings):
         description="Where the embedded server keeps its data. Unset: the user's data directory "
         "(for root /var/lib/hindsight).",
     )
-    bank: str = Field(
-        "default", min_length=1, description="The bank of CLI, MCP and REST calls that name none."
-    )
+    bank: str = Field("default", min_length=1, description="The bank of CLI, MCP and REST calls that name none.")
     host: str = Field(
         "127.0.0.1",
         min_length=1,
         description="Address the HTTP server listens on. Other than loopback: a token is required.",
     )
-    port: int = Field(
-        8080, ge=0, le=65535, description="Port the HTTP server listens on; 0 takes any free one."
-    )
+    port: int = Field(8080, ge=0, le=65535, description="Port the HTTP server listens on; 0 takes any free one.")
     token: SecretStr | None = Field(None, description="Bearer token that HTTP requests must carry.")
     tool_aliases: bool = Field(
         False, description="Also offer the MCP tools under the names that other memory servers use."
@@ -108,9 +104,7 @@ class Settings(BaseSettings):
     statement_timeout: float | None = Field(
         None, gt=0, description="Seconds after which the database stops a statement. Unset: never."
     )
-    connect_timeout: float = Field(
-        60, ge=0, description="Seconds the server waits for its database at start."
-    )
+    connect_timeout: float = Field(60, ge=0, description="Seconds the server waits for its database at start.")
 
     embedding_provider: EmbeddingProvider = Field(
         "auto",
@@ -214,9 +208,7 @@ def load_settings(**fields: Any) -> Settings:
     try:
         return Settings(**fields)
     except ValidationError as error:
-        raise ConfigurationError(
-            "; ".join(_complaint(str(e["loc"][0]), e["msg"]) for e in error.errors())
-        ) from None
+        raise ConfigurationError("; ".join(_complaint(str(e["loc"][0]), e["msg"]) for e in error.errors())) from None
 
 
 def _complaint(location: str, message: str) -> str:

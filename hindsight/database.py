@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import io
+import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from alembic import command, op
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from hindsight.config import Settings, load_settings
 
@@ -21,7 +24,7 @@ DEPLOY = _PACKAGED if _PACKAGED.exists() else Path(__file__).parent.parent
 """The directory of `alembic.ini`, `migrations/` and `sql/`."""
 
 FUNCTIONS = """
-    SELECT p.oid::regprocedure::text, pg_get_functiondef(p.oid), obj_description(p.oid), p.xmin::text
+    SELECT p.oid::regprocedure::text, p.proname, pg_get_functiondef(p.oid), obj_description(p.oid)
     FROM pg_catalog.pg_proc AS p WHERE p.pronamespace = 'hindsight'::regnamespace
 """
 
@@ -87,20 +90,19 @@ def function_drift(connection: Connection) -> list[str]:
 
     Runs `sql/` inside a savepoint, compares what PostgreSQL makes of it with what was there, and takes it back.
     """
+    script = "\n".join(path.read_text(encoding="utf-8") for path in sorted((DEPLOY / "sql").glob("*.sql")))
     before = {row[0]: row[1:] for row in connection.exec_driver_sql(FUNCTIONS)}
     savepoint = connection.begin_nested()
     try:
-        for path in sorted((DEPLOY / "sql").glob("*.sql")):
-            run_script(connection, path.read_text(encoding="utf-8"))
+        run_script(connection, script)
         after = {row[0]: row[1:] for row in connection.exec_driver_sql(FUNCTIONS)}
-    except Exception as error:
-        return [f"sql/ can't be applied over this schema: {error}"]
+    except DBAPIError as error:
+        return [f"sql/ can't be applied over this schema: {error.orig}"]
     finally:
         savepoint.rollback()
+    defined = Counter(re.findall(r"^CREATE OR REPLACE FUNCTION hindsight\.(\w+)", script, re.MULTILINE))
+    surplus = Counter(row[0] for row in after.values()) - defined
     found = [f"function {name} is missing" for name in after.keys() - before.keys()]
-    for name, (definition, comment, xmin) in before.items():
-        if after[name][2] == xmin:
-            found.append(f"function {name} is not in sql/")
-        elif after[name][:2] != (definition, comment):
-            found.append(f"function {name} differs from sql/")
+    found += [f"a function {name} is not in sql/" for name in surplus]
+    found += [f"function {name} differs from sql/" for name, row in before.items() if after[name] != row]
     return sorted(found)

@@ -148,11 +148,7 @@ def _unused(data: Path) -> bool:
 
 
 def _ensure_database(socket_dir: Path) -> None:
-    with psycopg.connect(
-        host=str(socket_dir), user="postgres", dbname="postgres", autocommit=True
-    ) as session:
+    with psycopg.connect(host=str(socket_dir), user="postgres", dbname="postgres", autocommit=True) as session:
         found = session.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
         if found is None:
-            session.execute(
-                f"CREATE DATABASE {DATABASE}"
-            )  # the data directory's lock is held: no one else does
+            session.execute(f"CREATE DATABASE {DATABASE}")  # the data directory's lock is held: no one else does

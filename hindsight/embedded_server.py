@@ -43,25 +43,29 @@ class Server:
 
     def ensure_running(self) -> Path:
         """The directory of the socket on which the server answers."""
+        for left in self.pgdata.parent.glob("pgdata-new-*"):  # by a process that was killed
+            shutil.rmtree(left, ignore_errors=True)
         if not (self.pgdata / "PG_VERSION").exists():
             self._init()
         self._check_version()
         deadline = time.monotonic() + START_TIMEOUT
+        tries = 3  # a killed server's children hold its memory for a moment
         while True:
             socket_dir, state = self._state()
             if socket_dir is not None and state == Ping.OK:
                 return socket_dir
-            if state != Ping.REJECT:  # neither starting nor stopping
-                self._pg_ctl_start(deadline - time.monotonic())
+            if state == Ping.NO_RESPONSE:  # neither starting nor stopping
+                failure = self._pg_ctl_start(deadline - time.monotonic())
+                tries -= failure is not None
+                if failure is not None and tries == 0:
+                    raise self._not_started(failure)
             if time.monotonic() > deadline:
                 raise self._not_started(f"did not answer within {START_TIMEOUT:g} seconds")
             time.sleep(0.05)
 
     def stop(self) -> None:
         """Stop the server, if it runs; open transactions are rolled back."""
-        result = self._run(
-            "pg_ctl", *["-D", ".", "-m", "fast", "-w", "-t", "60", "stop"], directory=self.pgdata
-        )
+        result = self._run("pg_ctl", *["-D", ".", "-m", "fast", "-w", "-t", "60", "stop"], directory=self.pgdata)
         if result.returncode and self._state()[1] == Ping.OK:
             raise EmbeddedUnavailable(f"the server in {self.pgdata} does not stop: {result.stderr.strip()}")
 
@@ -72,8 +76,6 @@ class Server:
                 f"{self.pgdata} exists but holds no PostgreSQL data (no PG_VERSION): move it away, "
                 "or set HINDSIGHT_DATA_DIR to another directory"
             )
-        for left in self.pgdata.parent.glob("pgdata-new-*"):
-            shutil.rmtree(left, ignore_errors=True)
         fresh = Path(tempfile.mkdtemp(prefix="pgdata-new-", dir=self.pgdata.parent))
         if self._user is not None:
             os.chown(fresh, self._user.pw_uid, self._user.pw_gid)
@@ -104,13 +106,8 @@ class Server:
 
     def _state(self) -> tuple[Path | None, Ping]:
         """The running server's socket directory, from postmaster.pid, and whether it answers there."""
-        try:
-            lines = (self.pgdata / "postmaster.pid").read_text().splitlines()
-        except FileNotFoundError:
-            return None, Ping.NO_RESPONSE
-        if not (lines and lines[0].isdecimal() and _is_postgres(int(lines[0]))):
-            # Left by a crash. Its number may be another program's by now, which PostgreSQL would respect.
-            (self.pgdata / "postmaster.pid").unlink(missing_ok=True)
+        lines = _lines_of_living(self.pgdata / "postmaster.pid")
+        if lines is None:
             return None, Ping.NO_RESPONSE
         if len(lines) < 5 or not lines[4].strip():
             return None, Ping.REJECT  # alive, and about to write its socket's directory
@@ -118,17 +115,19 @@ class Server:
         state = Ping(PGconn.ping(_conninfo(socket_dir)))
         return socket_dir, Ping.OK if state == Ping.OK else Ping.REJECT
 
-    def _pg_ctl_start(self, seconds: float) -> None:
+    def _pg_ctl_start(self, seconds: float) -> str | None:
+        """Start the server and wait, at most `seconds`, until it answers; what went wrong, if it did."""
         if self.log.exists() and self.log.stat().st_size > LOG_BYTES:
             os.truncate(self.log, 0)
+        socket_dir = self._socket_dir()
+        _lines_of_living(socket_dir / ".s.PGSQL.5432.lock")
         result = self._run(
             "pg_ctl",
             *("-D", ".", "-l", self.log.name, "-w", "-t", str(max(1, int(seconds)))),
-            *("-o", f"-k {shlex.quote(str(self._socket_dir()))}", "start"),
+            *("-o", f"-k {shlex.quote(str(socket_dir))}", "start"),
             directory=self.pgdata,  # pg_ctl hands its paths to a shell, ill quoted: "." needs no quotes
         )
-        if result.returncode and self._state()[1] == Ping.NO_RESPONSE:
-            raise self._not_started(result.stderr.strip())
+        return result.stderr.strip() if result.returncode else None
 
     def _socket_dir(self) -> Path:
         """Where to put the socket: with the data, or where that path is too long, in a closed short one."""
@@ -163,9 +162,7 @@ class Server:
                 f"such as {ROOT_DATA_DIR}"
             )
 
-    def _run(
-        self, program: str, *arguments: str, directory: Path = Path("/")
-    ) -> subprocess.CompletedProcess[str]:
+    def _run(self, program: str, *arguments: str, directory: Path = Path("/")) -> subprocess.CompletedProcess[str]:
         """Run a program as the server's user. It inherits no stream: ours may be a protocol's."""
         with tempfile.TemporaryFile("w+") as errors:  # a pipe would stay open as long as the server
             try:
@@ -181,15 +178,29 @@ class Server:
                     extra_groups=[] if self._user else None,
                 )
             except subprocess.TimeoutExpired as error:
-                raise EmbeddedUnavailable(
-                    f"{program} has not ended after {error.timeout:g} seconds"
-                ) from None
+                raise EmbeddedUnavailable(f"{program} has not ended after {error.timeout:g} seconds") from None
             errors.seek(0)
             return subprocess.CompletedProcess(result.args, result.returncode, "", errors.read())
 
 
 def _conninfo(socket_dir: Path) -> bytes:
     return make_conninfo(host=str(socket_dir), user="postgres", dbname="postgres", connect_timeout=5).encode()
+
+
+def _lines_of_living(lock_file: Path) -> list[str] | None:
+    """The lines of a lock file of a PostgreSQL that lives; one that a crash left is removed.
+
+    Its number may be another program's by now, or a dead process's that nobody collects (as in a container
+    without an init), and PostgreSQL would respect either.
+    """
+    try:
+        lines = lock_file.read_text().splitlines()
+    except FileNotFoundError:
+        return None
+    if lines and lines[0].strip().isdecimal() and _is_postgres(int(lines[0])):
+        return lines
+    lock_file.unlink(missing_ok=True)
+    return None
 
 
 def _is_postgres(pid: int) -> bool:

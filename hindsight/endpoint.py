@@ -51,9 +51,7 @@ class EndpointEmbedder:
         self._timeout = timeout
         self._key = api_key
         address = urlsplit(base_url or OPENAI_BASE_URL)
-        self._place = (
-            f"{model} at {address.hostname}{f':{address.port}' if address.port else ''}{address.path}"
-        )
+        self._place = f"{model} at {address.hostname}{f':{address.port}' if address.port else ''}{address.path}"
         self._client = openai.OpenAI(
             base_url=base_url or OPENAI_BASE_URL,
             api_key=api_key or "no-key",
@@ -99,12 +97,8 @@ class EndpointEmbedder:
             )
         indices = [item.get("index", position) for position, item in enumerate(data)]
         if sorted(map(str, indices)) != sorted(map(str, range(len(data)))):
-            raise EmbeddingError(
-                f"{self._place}: expected an index for each vector, got {str(indices)[:100]}"
-            )
-        return [
-            item.get("embedding") for _, item in sorted(zip(indices, data, strict=True), key=lambda p: p[0])
-        ]
+            raise EmbeddingError(f"{self._place}: expected an index for each vector, got {str(indices)[:100]}")
+        return [item.get("embedding") for _, item in sorted(zip(indices, data, strict=True), key=lambda p: p[0])]
 
     def _post(self, body: dict[str, object]) -> object:
         import openai
@@ -144,8 +138,7 @@ class EndpointEmbedder:
             case _ if status >= 500:
                 return EmbeddingUnavailable(f"{said}. Try again later")
         return EmbeddingError(
-            f"{said}. If it is about the number of texts, lower HINDSIGHT_EMBEDDING_BATCH_SIZE "
-            f"(now {self._batch_size})"
+            f"{said}. If it is about the number of texts, lower HINDSIGHT_EMBEDDING_BATCH_SIZE (now {self._batch_size})"
         )
 
     def _without_key(self, message: str) -> str:

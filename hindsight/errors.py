@@ -1,4 +1,17 @@
-"""The errors that Hindsight raises. All derive from HindsightError."""
+"""The errors that Hindsight raises.
+
+HindsightError
+ ├─ ConfigurationError      a setting can't be used
+ ├─ EmbeddedUnavailable     the embedded PostgreSQL isn't installed, or doesn't start
+ ├─ EmbeddingError          a text can't be embedded
+ │   └─ EmbeddingUnavailable   …now
+ ├─ DatabaseUnavailable     the database can't be reached, or has no schema yet
+ └─ DatabaseError           the database refused a call: one subclass for each SQLSTATE of class HM
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
 
 
 class HindsightError(Exception):
@@ -19,3 +32,77 @@ class EmbeddingUnavailable(EmbeddingError):  # noqa: N818
 
 class EmbeddedUnavailable(HindsightError):  # noqa: N818
     """The embedded PostgreSQL isn't installed, or doesn't start."""
+
+
+class DatabaseUnavailable(HindsightError):  # noqa: N818
+    """The database can't be reached, or has no schema `hindsight` yet."""
+
+
+class DatabaseError(HindsightError):
+    """The database refused a call. `sqlstate` and `hint` are PostgreSQL's."""
+
+    sqlstate: ClassVar[str | None] = None
+
+    def __init__(self, message: str, *, hint: str | None = None, sqlstate: str | None = None) -> None:
+        super().__init__(f"{message}. {hint}" if hint else message)
+        self.message = message
+        self.hint = hint
+        self.code = sqlstate or self.sqlstate
+
+
+class UnknownBank(DatabaseError):  # noqa: N818
+    """There is no such bank, or the caller has no rights on it."""
+
+    sqlstate = "HM001"
+
+
+class UnknownMemory(DatabaseError):  # noqa: N818
+    """The bank has no such memory."""
+
+    sqlstate = "HM002"
+
+
+class AccessDenied(DatabaseError):  # noqa: N818
+    """The caller may read the bank, but not do this."""
+
+    sqlstate = "HM003"
+
+
+class InvalidArgument(DatabaseError, ValueError):  # noqa: N818
+    """An argument has a value that it can't have."""
+
+    sqlstate = "HM004"
+
+
+class InvalidContent(DatabaseError, ValueError):  # noqa: N818
+    """A text is empty, too long, or holds a character that no text may hold."""
+
+    sqlstate = "HM005"
+
+
+class Conflict(DatabaseError):  # noqa: N818
+    """What was asked for contradicts what another writer has done."""
+
+    sqlstate = "HM006"
+
+
+class InvalidEmbedding(DatabaseError, ValueError):  # noqa: N818
+    """An embedding has the wrong size, or no direction."""
+
+    sqlstate = "HM010"
+
+
+class ModelMismatch(DatabaseError):  # noqa: N818
+    """The bank holds another model's embeddings."""
+
+    sqlstate = "HM011"
+
+
+class UnknownModel(DatabaseError):  # noqa: N818
+    """The embedding model is not in the registry."""
+
+    sqlstate = "HM012"
+
+
+BY_SQLSTATE: dict[str, type[DatabaseError]] = {str(error.sqlstate): error for error in DatabaseError.__subclasses__()}
+"""The exception class of each SQLSTATE of class HM."""

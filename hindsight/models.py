@@ -111,7 +111,8 @@ class Bank(Base):
         comment="The embedding model of this bank; NULL until the first embedding.",
     )
     documents: Mapped[int | None] = mapped_column(
-        Integer, comment="Live memories when its words were last counted; NULL: small, counted at each recall."
+        Integer,
+        comment="Live memories when its words were last counted; NULL: small, counted at each recall.",
     )
     average_length: Mapped[float | None] = mapped_column(Double, comment="Mean lexemes of those memories.")
     created_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
@@ -270,7 +271,9 @@ class Memory(_MemoryColumns, Base):
     )
 
     digest: Mapped[bytes] = mapped_column(
-        LargeBinary, Computed("hindsight.content_digest_v1(content)", persisted=True), comment="Same content, same digest."
+        LargeBinary,
+        Computed("hindsight.content_digest_v1(content)", persisted=True),
+        comment="Same content, same digest.",
     )
     document: Mapped[str] = mapped_column(
         TSVECTOR,

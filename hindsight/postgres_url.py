@@ -103,9 +103,7 @@ def _host_and_port(text: str, query: dict[str, str | tuple[str, ...]]) -> tuple[
         host, _, port_text = text.partition(":")
         host = unquote(host)
     if port_text and not (port_text.isdecimal() and 0 < int(port_text) <= 65535):
-        raise ConfigurationError(
-            f"is not a PostgreSQL URL: its port is not a number from 1 to 65535. {_ENCODE}"
-        )
+        raise ConfigurationError(f"is not a PostgreSQL URL: its port is not a number from 1 to 65535. {_ENCODE}")
     port = int(port_text) if port_text else None
     if host.startswith("/"):
         query["host"] = host
@@ -126,10 +124,6 @@ def _for_asyncpg(query: dict[str, str | tuple[str, ...]]) -> dict[str, str | tup
     if unknown:
         raise ConfigurationError(
             f"has the parameter {unknown[0]!r}, which the driver asyncpg can't take from a URL; remove it"
-            + (
-                f" and set the environment variable PG{unknown[0].upper()}"
-                if unknown[0].startswith("ssl")
-                else ""
-            )
+            + (f" and set the environment variable PG{unknown[0].upper()}" if unknown[0].startswith("ssl") else "")
         )
     return kept

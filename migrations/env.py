@@ -46,6 +46,9 @@ class Drift(ExecuteSQLOp):
     def to_diff_tuple(self) -> tuple[str, str]:
         return ("drift", self.sqltext)
 
+    def reverse(self) -> "Drift":
+        return self
+
 
 @comparators.dispatch_for("schema")
 def compare_functions(autogenerate: Any, upgrade_ops: Any, schemas: Any) -> None:

@@ -228,7 +228,7 @@ def test_what_asyncpg_takes_as_arguments_is_not_lost() -> None:
 
 
 def test_a_parameter_that_asyncpg_cannot_honour_is_refused_by_name() -> None:
-    with pytest.raises(ConfigurationError, match="sslrootcert.*PGSSLROOTCERT"):
+    with pytest.raises(ConfigurationError, match=r"sslrootcert.*PGSSLROOTCERT"):
         sqlalchemy_url("postgres://u@h/d?sslmode=verify-full&sslrootcert=/ca.pem", "asyncpg")
 
 

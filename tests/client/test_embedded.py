@@ -1,6 +1,6 @@
 """The embedded server: one command away, shared by processes, and gone when its last user ends.
 
-Under root the server runs as a system user, so its directories are made in /tmp and not in pytest's closed ones.
+Under root the server runs as a system user, so its directories are made in /tmp, not in pytest's closed ones.
 """
 
 from __future__ import annotations
@@ -160,13 +160,15 @@ def test_a_process_killed_alone_leaves_a_server_that_the_next_one_uses_and_stops
     assert server_pid(ready) is None
 
 
-@pytest.mark.parametrize("moment", [0.35, 0.6, 0.9, 1.2])
+@pytest.mark.parametrize("moment", [0.45, 0.8])
 def test_a_process_killed_while_it_sets_up_leaves_nothing_broken(data_dir: Path, moment: float) -> None:
     killed = begin(data_dir)
     time.sleep(moment)
     killed.kill()
     killed.wait()
     assert answers(embedded.start(data_dir))
+    embedded.stop()
+    embedded.start(data_dir)
     assert [p.name for p in data_dir.glob("pgdata*")] == ["pgdata"]
 
 
@@ -200,7 +202,7 @@ def test_the_server_inherits_none_of_our_streams(ready: Path) -> None:
     assert end(child) == ("", "")  # and nothing was printed
 
 
-@pytest.mark.parametrize("name", ["with space", 'quote\'d "$HOME" `x`', "记忆", "l" * 120])
+@pytest.mark.parametrize("name", ['记忆 quote\'d "$HOME" `x`', "l" * 120])
 def test_any_directory_name_works(made: Path, data_dir: Path, name: str) -> None:
     data_dir.chmod(0o755)
     data = data_dir / name

@@ -1,0 +1,192 @@
+"""How a call of Python becomes a call of SQL, and an error of PostgreSQL one of ours. Shared by both clients."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import TextClause, text
+from sqlalchemy.exc import DBAPIError
+
+from hindsight.errors import (
+    BY_SQLSTATE,
+    DatabaseError,
+    DatabaseUnavailable,
+    HindsightError,
+    InvalidArgument,
+    InvalidContent,
+)
+
+Moment = datetime | str
+"""A time: aware, naive (taken as UTC), or ISO 8601 text (UTC where it names no zone)."""
+Labels = Sequence[str] | str
+"""Tags or entities: a list, or text as language models send it: "a, b" or '["a", "b"]'."""
+
+RETRIED = {"40001", "40P01"}
+"""SQLSTATEs of a transaction that lost a race and may simply run again: serialization failure, deadlock."""
+
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+OTHER_NAMES = {
+    "limit": "top_k",
+    "k": "top_k",
+    "n": "top_k",
+    "n_results": "top_k",
+    "user_id": "bank",
+    "agent_id": "bank",
+    "namespace": "bank",
+    "text": "content",
+    "memory": "content",
+    "data": "content",
+    "messages": "content",
+    "threshold": "min_score",
+    "filters": "types, tags, all_tags, since, until, session_id, entities or metadata",
+    "filter": "types, tags, all_tags, since, until, session_id, entities or metadata",
+    "type": "types",
+    "tag": "tags",
+    "category": "type",
+    "categories": "types",
+    "run_id": "session_id",
+    "thread_id": "session_id",
+    "id": "memory_id",
+    "timestamp": "occurred_at",
+    "valid_at": "as_of",
+    "start": "since",
+    "end": "until",
+    "ttl": "expires_at",
+}
+"""What other memory systems call an argument, and what it is called here."""
+
+
+def reject_unknown(call: str, unknown: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Raises InvalidArgument for an argument that `call` does not take, and names the right one."""
+    for name in unknown:
+        other = OTHER_NAMES.get(name)
+        meant = [other] if other else difflib.get_close_matches(name, known, n=1)
+        hint = f"Did you mean {meant[0]}" if meant else f"It takes {', '.join(known)}"
+        raise InvalidArgument(f"{call} takes no argument {name!r}", hint=hint)
+
+
+def labels(value: Labels | None, argument: str = "tags") -> list[str] | None:
+    """Tags or entities as a list. Text is a JSON list, or names with commas between them."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            parsed = json.loads(value) if value.lstrip().startswith("[") else None
+        except ValueError:
+            parsed = None
+        value = parsed if isinstance(parsed, list) else value.replace("，", ",").split(",")
+    found = [item.strip() if isinstance(item, str) else item for item in value]
+    if not all(isinstance(item, str) for item in found):
+        raise InvalidArgument(f"{argument} must be texts, got {value!r}")
+    return [item for item in found if item]
+
+
+def moment(value: Moment | None, argument: str) -> datetime | None:
+    """An aware time. Without a zone it is UTC."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError:
+            raise InvalidArgument(
+                f"{argument} is not a time: {value!r}", hint="Write ISO 8601: 2026-03-01T09:30:00+08:00"
+            ) from None
+    if not isinstance(value, datetime):
+        raise InvalidArgument(f"{argument} is not a time: {value!r}", hint="Give a datetime, or ISO 8601 text")
+    return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+
+
+def identifier(value: UUID | str, argument: str = "memory_id") -> UUID:
+    """A UUID, or InvalidArgument."""
+    if isinstance(value, UUID):
+        return value
+    try:
+        return UUID(str(value))
+    except ValueError:
+        raise InvalidArgument(
+            f"{argument} is not a UUID: {value!r}", hint="recall and store return the ids of memories"
+        ) from None
+
+
+def vector(embedding: Sequence[float] | None) -> str | None:
+    """pgvector's text form."""
+    return None if embedding is None else "[" + ",".join(map(repr, embedding)) + "]"
+
+
+def call(function: str, arguments: Mapping[str, Any]) -> tuple[TextClause, dict[str, Any]]:
+    """`SELECT * FROM hindsight.<function>(…)` in named notation. None is left out: the function's default."""
+    refuse_unstorable(arguments)
+    given: dict[str, Any] = {}
+    terms = []
+    for name, value in arguments.items():
+        if value is None:
+            continue
+        as_json = name in ("metadata", "tool_calls")
+        given[name] = json.dumps(value, ensure_ascii=False, default=str) if as_json else value
+        terms.append(f"{name} => CAST(:{name} AS jsonb)" if as_json else f"{name} => :{name}")
+    return text(f"SELECT * FROM hindsight.{function}({', '.join(terms)})"), given  # noqa: S608 names are ours
+
+
+def refuse_unstorable(arguments: Mapping[str, Any]) -> None:
+    """Raises InvalidContent for a NUL or a lone surrogate anywhere in what is sent: PostgreSQL holds neither."""
+    for argument, value in arguments.items():
+        for found in _texts(value):
+            if match := _UNSTORABLE.search(found):
+                kind = "NUL character" if match.group() == "\0" else "lone surrogate"
+                raise InvalidContent(
+                    f"{argument} holds a {kind} (U+{ord(match.group()):04X}) at offset {match.start()}",
+                    hint="Remove it, or decode the source again as UTF-8",
+                )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _texts(key)
+            yield from _texts(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def sqlstate(error: BaseException) -> str | None:
+    """The SQLSTATE of a driver's error, under whatever SQLAlchemy has wrapped it in."""
+    return getattr(_driver_error(error), "sqlstate", None)
+
+
+def translated(error: BaseException) -> HindsightError:
+    """Our error for one of the driver's: the class of its SQLSTATE, with its message and hint, without SQL."""
+    driver = _driver_error(error) or error
+    code = getattr(driver, "sqlstate", None) or ""
+    diagnosis = getattr(driver, "diag", driver)  # psycopg keeps the fields apart, asyncpg on the error itself
+    message = getattr(diagnosis, "message_primary", None) or getattr(diagnosis, "message", None) or str(driver)
+    hint = getattr(diagnosis, "message_hint", None) or getattr(diagnosis, "hint", None)
+    if code in BY_SQLSTATE:
+        return BY_SQLSTATE[code](message, hint=hint)
+    if code == "3F000":
+        return DatabaseUnavailable("the database has no schema hindsight yet. Run: hindsight migrate")
+    if not code or code[:2] in ("08", "53", "57"):
+        return DatabaseUnavailable(f"the database can't be reached: {_first_line(driver)}")
+    return DatabaseError(message, hint=hint, sqlstate=code)
+
+
+def _driver_error(error: BaseException) -> BaseException | None:
+    """The innermost error of the driver: SQLAlchemy wraps it, and asyncpg's once more, without its hint."""
+    found: BaseException | None = error.orig if isinstance(error, DBAPIError) else error
+    while found is not None and (inner := found.__cause__) is not None:
+        found = inner
+    return found
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,439 @@
+"""The async client: each method embeds where a text needs it, and calls the SQL function of its name.
+
+`sync_client.py` is made from this file by `make generate`; change this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Never, Self, TypeVar, cast
+from uuid import UUID
+
+from anyio.to_thread import run_sync
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from hindsight.calls import (
+    RETRIED,
+    Labels,
+    Moment,
+    call,
+    identifier,
+    labels,
+    moment,
+    refuse_unstorable,
+    reject_unknown,
+    sqlstate,
+    translated,
+    vector,
+)
+from hindsight.config import Settings, load_settings
+from hindsight.database import database_url, migrate
+from hindsight.embedding import Embedder, embedder_from
+from hindsight.engine import async_engine
+from hindsight.results import BankStatus, Event, Forgotten, Memory, Recalled, Stored
+
+Row = TypeVar("Row")
+
+
+class AsyncHindsight:
+    """Long-term memory in PostgreSQL. Made by `connect`; an async context manager; safe for concurrent tasks.
+
+    Every method raises the error class of the SQLSTATE that the function raised (see `hindsight.errors`),
+    DatabaseUnavailable when the database can't be reached, and EmbeddingError when a text can't be embedded:
+    then nothing was stored.
+    """
+
+    def __init__(self, engine: AsyncEngine, embedder: Embedder | None) -> None:
+        self._engine = engine
+        self.embedder = embedder
+        self._is_registered = False
+
+    @classmethod
+    async def connect(cls, url: str | None = None, *, settings: Settings | None = None) -> Self:
+        """Opens a client.
+
+        url: the database; by default that of the settings (`DATABASE_URL`), else the embedded server in the
+        user's data directory, which is started and migrated. Embeddings come from the settings as well.
+        """
+        settings = settings or load_settings()
+        embedder = embedder_from(settings)
+        if url is None:
+            url = await run_sync(database_url, settings)
+            if settings.database_url is None:
+                await run_sync(migrate, url)
+        return cls(async_engine(url, settings), embedder)
+
+    async def close(self) -> None:
+        """Closes the connections. The client can't be used afterwards."""
+        await self._engine.dispose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def create_bank(
+        self,
+        bank: str,
+        *,
+        description: str | None = None,
+        language: str | None = None,
+        decay_rate: float | None = None,
+    ) -> int:
+        """Makes a bank owned by the caller, or finds the one that the caller owns. Returns its id.
+
+        language: PostgreSQL's text-search configuration (english by default). decay_rate: λ per day (0.01).
+        """
+        return cast(
+            int,
+            await self._value(
+                "create_bank", bank=bank, description=description, language=language, decay_rate=decay_rate
+            ),
+        )
+
+    async def store(
+        self,
+        bank: str,
+        content: str,
+        *,
+        type: str | None = None,
+        tags: Labels | None = None,
+        session_id: str | None = None,
+        confidence: float | None = None,
+        importance: float | None = None,
+        source: str | None = None,
+        slot: str | None = None,
+        entities: Labels | None = None,
+        context: str | None = None,
+        occurred_at: Moment | None = None,
+        expires_at: Moment | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        **unknown: Never,
+    ) -> Stored:
+        """Stores one memory, and says what became of it: stored, merged, pending, superseding, superseded.
+
+        type: fact (the default), preference, decision, todo, hypothesis, summary, knowledge or lesson.
+        confidence, importance: in [0, 1]; 0.9 and 0.5 by default; below 0.6 a memory is pending.
+        source: user, document, tool or inferred. slot: the key of a thing that has one value at a time.
+        context: what was said around it, found by but not shown. occurred_at: when it was said.
+        """
+        reject_unknown("store", unknown, _STORE)
+        given = {name: value for name, value in locals().items() if name in _STORE and value is not None}
+        return (await self.store_many(bank, [given]))[0]
+
+    async def store_many(self, bank: str, memories: Sequence[Mapping[str, Any]]) -> list[Stored]:
+        """Stores memories, each a mapping of the arguments of `store`: all, or none when one is refused.
+
+        Returns what became of each, in their order.
+        """
+        arguments = [_stored(bank, memory) for memory in memories]
+        embeddable = [given for given in arguments if self.embedder and given["content"].strip()]
+        if self.embedder is not None and embeddable:
+            contents = [given["content"] for given in embeddable]
+            vectors = await run_sync(self.embedder.passages, contents)
+            for given, embedding in zip(embeddable, vectors, strict=True):
+                given.update(embedding=vector(embedding), model=self.embedder.model)
+        rows = await self._transaction("store", arguments)
+        return [Stored(**row) for (row,) in rows]
+
+    async def recall(
+        self,
+        bank: str,
+        query: str = "",
+        *,
+        top_k: int = 10,
+        types: Labels | None = None,
+        tags: Labels | None = None,
+        all_tags: Labels | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        session_id: str | None = None,
+        entities: Labels | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        min_score: float | None = None,
+        include_pending: bool = False,
+        as_of: Moment | None = None,
+        **unknown: Never,
+    ) -> list[Recalled]:
+        """The best live memories for a query, best first, at most `top_k` (1 to 1,000), relevant ones only.
+
+        types, tags, entities: any of; all_tags: all of. since, until: when it was said, else stored.
+        metadata: contains these values. min_score: in [0, 1], instead of the default threshold of relevance.
+        include_pending: also what is not believed yet. as_of: what was believed at that moment.
+        An empty query lists what the bank holds, the freshest first.
+        """
+        reject_unknown("recall", unknown, _RECALL)
+        refuse_unstorable({"query": query})
+        asked = await run_sync(self.embedder.query, query) if self.embedder and query.strip() else None
+        return await self._rows(
+            Recalled,
+            "recall",
+            bank=bank,
+            query=query,
+            embedding=vector(asked),
+            model=self.embedder.model if self.embedder and asked else None,
+            top_k=top_k,
+            types=labels(types, "types"),
+            tags=labels(tags),
+            all_tags=labels(all_tags, "all_tags"),
+            since=moment(since, "since"),
+            until=moment(until, "until"),
+            session_id=session_id,
+            entities=labels(entities, "entities"),
+            metadata=metadata,
+            min_score=min_score,
+            include_pending=include_pending,
+            as_of=moment(as_of, "as_of"),
+        )
+
+    async def get(self, bank: str, memory_id: UUID | str) -> Memory:
+        """One memory by its id. A forgotten one is not there: UnknownMemory."""
+        return (await self._rows(Memory, "get", bank=bank, memory_id=identifier(memory_id)))[0]
+
+    async def update(
+        self,
+        bank: str,
+        memory_id: UUID | str,
+        *,
+        content: str | None = None,
+        type: str | None = None,
+        tags: Labels | None = None,
+        confidence: float | None = None,
+        importance: float | None = None,
+        slot: str | None = None,
+        entities: Labels | None = None,
+        context: str | None = None,
+        occurred_at: Moment | None = None,
+        expires_at: Moment | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        clear: Labels | None = None,
+        reason: str | None = None,
+        expected_version: int | None = None,
+        **unknown: Never,
+    ) -> Memory:
+        """Changes what is given and keeps the rest; the old values stay in the history. Returns the memory.
+
+        clear: names of what shall be empty (slot, context, occurred_at, expires_at). expected_version: refuses
+        with Conflict when somebody changed the memory since that version was read.
+        """
+        reject_unknown("update", unknown, _UPDATE)
+        changed = identifier(memory_id)
+        refuse_unstorable({"content": content})
+        embedding = None
+        if content is not None and content.strip() and self.embedder is not None:
+            embedding = (await run_sync(self.embedder.passages, [content]))[0]
+        await self._value(
+            "update_memory",
+            bank=bank,
+            memory_id=changed,
+            content=content,
+            type=type,
+            tags=labels(tags),
+            confidence=confidence,
+            importance=importance,
+            slot=slot,
+            entities=labels(entities, "entities"),
+            context=context,
+            occurred_at=moment(occurred_at, "occurred_at"),
+            expires_at=moment(expires_at, "expires_at"),
+            metadata=metadata,
+            clear=labels(clear, "clear"),
+            reason=reason,
+            expected_version=expected_version,
+            embedding=vector(embedding),
+            model=self.embedder.model if self.embedder and embedding else None,
+        )
+        return await self.get(bank, changed)
+
+    async def forget(self, bank: str, memory_id: UUID | str, reason: str | None = None) -> Forgotten:
+        """Forgets a memory: gone from every channel at once, restorable; a second time changes nothing."""
+        return (await self._rows(Forgotten, "forget", bank=bank, memory_id=identifier(memory_id), reason=reason))[0]
+
+    async def restore(self, bank: str, memory_id: UUID | str, reason: str | None = None) -> Memory:
+        """Takes a forgetting back. Conflict when its content or slot is taken meanwhile."""
+        await self._value("restore", bank=bank, memory_id=identifier(memory_id), reason=reason)
+        return await self.get(bank, memory_id)
+
+    async def history(self, bank: str, memory_id: UUID | str) -> list[Event]:
+        """A memory's life, oldest event first, its forgetting included."""
+        return await self._rows(Event, "history", bank=bank, memory_id=identifier(memory_id))
+
+    async def log_turn(
+        self,
+        bank: str,
+        session_id: str,
+        role: str,
+        content: str,
+        *,
+        tool_calls: Any | None = None,
+        occurred_at: Moment | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        sequence: int | None = None,
+    ) -> int:
+        """Keeps one message of a session as it was said. Returns its place in the session, from 1.
+
+        With a `sequence`, logging the same turn again changes nothing, and another turn there is a Conflict.
+        """
+        return cast(
+            int,
+            await self._value(
+                "log_turn",
+                bank=bank,
+                session_id=session_id,
+                role=role,
+                content=content,
+                tool_calls=tool_calls,
+                occurred_at=moment(occurred_at, "occurred_at"),
+                metadata=metadata,
+                sequence=sequence,
+            ),
+        )
+
+    async def status(self) -> list[BankStatus]:
+        """Every bank that the caller may read, with what it holds."""
+        return await self._rows(BankStatus, "status")
+
+    async def maintain(self, bank: str) -> dict[str, int]:
+        """Keeps a bank quick: counts the words of a large one. Returns what it did."""
+        rows = (await self._transaction("maintain", [{"bank": bank}]))[0]
+        return {row["task"]: row["affected"] for row in rows}
+
+    async def embed_pending(self, bank: str, batch_size: int = 64) -> int:
+        """Embeds the memories of a bank that have no embedding yet. Returns how many it embedded."""
+        embedded = 0
+        while self.embedder is not None:
+            waiting = (await self._transaction("unembedded", [{"bank": bank, "most": batch_size}]))[0]
+            if not waiting:
+                break
+            vectors = await run_sync(self.embedder.passages, [row["content"] for row in waiting])
+            await self._transaction(
+                "embed_memory",
+                [
+                    {
+                        "bank": bank,
+                        "memory_id": row["memory_id"],
+                        "version": row["version"],
+                        "embedding": vector(embedding),
+                        "model": self.embedder.model,
+                    }
+                    for row, embedding in zip(waiting, vectors, strict=True)
+                ],
+            )
+            embedded += len(waiting)
+        return embedded
+
+    async def reembed(self, bank: str) -> int:
+        """Makes the configured embedding model the bank's, and embeds its memories anew. Returns how many.
+
+        Until a memory has its new embedding it is found by its words.
+        """
+        if self.embedder is None:
+            return 0
+        await self._register_model()
+        await self._value("set_bank_model", bank=bank, model=self.embedder.model)
+        return await self.embed_pending(bank)
+
+    async def _register_model(self) -> None:
+        embedder = cast(Embedder, self.embedder)
+        dimensions = await run_sync(lambda: embedder.dimensions)
+        given = {
+            "model": embedder.model,
+            "dimensions": dimensions,
+            "floor": embedder.floor,
+            "recall_threshold": embedder.recall_threshold,
+            "merge_threshold": embedder.merge_threshold,
+        }
+        self._is_registered = True
+        await self._transaction("register_model", [given])
+
+    async def _rows(self, result: type[Row], function: str, **arguments: Any) -> list[Row]:
+        return [result(**row) for row in (await self._transaction(function, [arguments]))[0]]
+
+    async def _value(self, function: str, **arguments: Any) -> Any:
+        return (await self._transaction(function, [arguments]))[0][0][function]
+
+    async def _transaction(self, function: str, many: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
+        """The rows of each call of a function; all calls in one transaction, run again when it lost a race."""
+        if not self._is_registered and any("model" in given and function != "recall" for given in many):
+            await self._register_model()
+        calls = [call(function, arguments) for arguments in many]
+        tries = 5
+        while True:
+            tries -= 1
+            try:
+                async with self._engine.begin() as connection:
+                    found = []
+                    for statement, parameters in calls:
+                        rows = (await connection.execute(statement, parameters)).mappings()
+                        found.append([dict(row) for row in rows])
+                    return found
+            except (SQLAlchemyError, OSError) as error:
+                if tries == 0 or sqlstate(error) not in RETRIED:
+                    raise translated(error) from None
+
+
+_STORE = [
+    "content",
+    "type",
+    "tags",
+    "session_id",
+    "confidence",
+    "importance",
+    "source",
+    "slot",
+    "entities",
+    "context",
+    "occurred_at",
+    "expires_at",
+    "metadata",
+]
+_RECALL = [
+    "top_k",
+    "types",
+    "tags",
+    "all_tags",
+    "since",
+    "until",
+    "session_id",
+    "entities",
+    "metadata",
+    "min_score",
+    "include_pending",
+    "as_of",
+]
+_UPDATE = [
+    "content",
+    "type",
+    "tags",
+    "confidence",
+    "importance",
+    "slot",
+    "entities",
+    "context",
+    "occurred_at",
+    "expires_at",
+    "metadata",
+    "clear",
+    "reason",
+    "expected_version",
+]
+
+
+def _stored(bank: str, memory: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `store` from a mapping, checked and in the form that the database takes."""
+    refuse_unstorable(memory)
+    reject_unknown("store", {name: value for name, value in memory.items() if name not in _STORE}, _STORE)
+    return {
+        **memory,
+        "bank": bank,
+        "content": memory.get("content", ""),
+        "tags": labels(memory.get("tags")),
+        "entities": labels(memory.get("entities"), "entities"),
+        "occurred_at": moment(memory.get("occurred_at"), "occurred_at"),
+        "expires_at": moment(memory.get("expires_at"), "expires_at"),
+    }

@@ -1,0 +1,36 @@
+"""Connections: the engines of both clients, made to work behind PgBouncer in transaction mode.
+
+A pooler hands each transaction to any server connection, so no statement may stay prepared on one: asyncpg gets
+unnamed statements and no cache, psycopg none at all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from hindsight.config import Settings
+from hindsight.postgres_url import asyncpg_connect_args, sqlalchemy_url
+
+
+def _pool(settings: Settings) -> dict[str, Any]:
+    return {"pool_size": settings.pool_size, "max_overflow": 0, "pool_pre_ping": True, "hide_parameters": True}
+
+
+def async_engine(url: str, settings: Settings) -> AsyncEngine:
+    return create_async_engine(
+        sqlalchemy_url(url, "asyncpg"),
+        connect_args={
+            **asyncpg_connect_args(url),
+            "statement_cache_size": 0,
+            "prepared_statement_cache_size": 0,
+            "prepared_statement_name_func": lambda: "",
+        },
+        **_pool(settings),
+    )
+
+
+def sync_engine(url: str, settings: Settings) -> Engine:
+    return create_engine(sqlalchemy_url(url, "psycopg"), connect_args={"prepare_threshold": None}, **_pool(settings))

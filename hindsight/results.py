@@ -1,0 +1,120 @@
+"""What the functions return, as typed rows. Times are aware, in UTC or the database's zone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """What became of a memory that was stored.
+
+    outcome: stored, merged, pending, superseding, superseded. `related_id`: the memory it superseded, or that
+    superseded it. `reasons`: why, in words.
+    """
+
+    memory_id: UUID
+    outcome: str
+    related_id: UUID | None
+    reasons: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """A memory that recall found, and why: score = similarity × confidence × decay × weight, each in [0, 1].
+
+    similarity is the noisy-OR of `semantic` (None without an embedding) and `lexical`. `channels` found it:
+    vector, text, recency, pending. `pending_reason`: why it is not believed yet.
+    """
+
+    memory_id: UUID
+    content: str
+    type: str
+    score: float
+    similarity: float
+    semantic: float | None
+    lexical: float
+    confidence: float
+    decay: float
+    weight: float
+    channels: list[str]
+    tags: list[str]
+    entities: list[str]
+    slot: str | None
+    session_id: str | None
+    source: str | None
+    metadata: dict[str, Any]
+    occurred_at: datetime | None
+    created_at: datetime
+    confirmed_at: datetime
+    pending_reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """A memory by its id. state: live, pending, expired, archived or superseded."""
+
+    memory_id: UUID
+    content: str
+    type: str
+    state: str
+    tags: list[str]
+    entities: list[str]
+    slot: str | None
+    context: str | None
+    session_id: str | None
+    source: str | None
+    confidence: float
+    importance: float
+    metadata: dict[str, Any]
+    occurred_at: datetime | None
+    created_at: datetime
+    confirmed_at: datetime
+    confirmations: int
+    changed_at: datetime
+    expires_at: datetime | None
+    superseded_by: UUID | None
+    pending_reason: str | None
+    version: int
+    embedded: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """What forget did. outcome: forgotten, or already forgotten."""
+
+    memory_id: UUID
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One line of a memory's history: who did what, when and why, and the values that changed."""
+
+    at: datetime
+    principal: str
+    action: str
+    reason: str | None
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BankStatus:
+    """What a bank holds: memories by state, those without an embedding yet, sessions and turns."""
+
+    bank: str
+    model: str | None
+    dimensions: int | None
+    live: int
+    pending: int
+    expired: int
+    archived: int
+    superseded: int
+    deleted: int
+    unembedded: int
+    sessions: int
+    turns: int

@@ -1,0 +1,46 @@
+"""Makes hindsight/sync_client.py from hindsight/client.py: `make generate`. A test holds them together."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent / "hindsight"
+REPLACEMENTS = [
+    (r"\A\"\"\".*?\"\"\"", '"""The sync client. Made from client.py by `make generate`: change that one."""'),
+    (r"from anyio\.to_thread import run_sync\n", ""),
+    (r"await run_sync\((lambda: )?([\w.]+)\)", r"\2"),
+    (r"await run_sync\(([\w.]+), ", r"\1("),
+    (r"\basync (def|with)\b", r"\1"),
+    (r"\bawait ", ""),
+    (r"\bAsyncHindsight\b", "Hindsight"),
+    (r"\bAsyncEngine\b", "Engine"),
+    (r"\basync_engine\b", "sync_engine"),
+    (r"from sqlalchemy\.ext\.asyncio import Engine", "from sqlalchemy import Engine"),
+    (r"__aenter__", "__enter__"),
+    (r"__aexit__", "__exit__"),
+    (
+        r"; an async context manager; safe for concurrent tasks\.",
+        "; a context manager; safe for several threads.",
+    ),
+]
+
+
+def generated() -> str:
+    source = (PACKAGE / "client.py").read_text(encoding="utf-8")
+    for pattern, replacement in REPLACEMENTS:
+        source = re.sub(pattern, replacement, source, flags=re.DOTALL if pattern.startswith(r"\A") else 0)
+    ruff = [sys.executable, "-m", "ruff"]
+    for command in (["check", "--fix-only", "--select", "I", "-q"], ["format", "-q"]):
+        run = subprocess.run(
+            [*ruff, *command, "--stdin-filename", str(PACKAGE / "sync_client.py"), "-"],
+            input=source, capture_output=True, check=True, text=True, encoding="utf-8",
+        )  # fmt: skip
+        source = run.stdout
+    return source
+
+
+if __name__ == "__main__":
+    (PACKAGE / "sync_client.py").write_text(generated(), encoding="utf-8")
