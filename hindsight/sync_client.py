@@ -28,7 +28,7 @@ from hindsight.config import Settings, load_settings
 from hindsight.database import database_url, migrate
 from hindsight.embedding import Embedder, embedder_from
 from hindsight.engine import sync_engine
-from hindsight.results import BankStatus, Event, Forgotten, Memory, Recalled, Stored
+from hindsight.results import BankStatus, Event, Forgotten, Memory, Recalled, Stored, Versions
 
 Row = TypeVar("Row")
 
@@ -291,6 +291,10 @@ class Hindsight:
     def status(self) -> list[BankStatus]:
         """Every bank that the caller may read, with what it holds."""
         return self._rows(BankStatus, "status")
+
+    def versions(self) -> Versions:
+        """The versions of PostgreSQL, pgvector and the schema."""
+        return (self._rows(Versions, "versions"))[0]
 
     def maintain(self, bank: str) -> dict[str, int]:
         """Keeps a bank quick: counts the words of a large one. Returns what it did."""

@@ -65,14 +65,14 @@ BEGIN
     RETURN held;
   END IF;
   SELECT * INTO named FROM hindsight.embedding_model AS r WHERE r.name = model;
-  IF NOT FOUND THEN
+  IF NOT FOUND AND held.model_id IS NULL THEN
     RAISE EXCEPTION 'unknown embedding model %', pg_catalog.quote_literal(model)
       USING ERRCODE = 'HM012', HINT = 'Register it first: SELECT hindsight.register_model(model, dimensions, floor).';
   END IF;
-  IF held.model_id <> named.model_id THEN
-    RAISE EXCEPTION 'bank % holds embeddings of % (% dimensions), not of % (% dimensions)',
+  IF held.model_id IS NOT NULL AND held.model_id IS DISTINCT FROM named.model_id THEN
+    RAISE EXCEPTION 'bank % holds embeddings of % (% dimensions), not of % (%)',
         pg_catalog.quote_literal(opened.name), pg_catalog.quote_literal(held.name), held.dimensions,
-        pg_catalog.quote_literal(named.name), named.dimensions
+        pg_catalog.quote_literal(model), coalesce(named.dimensions || ' dimensions', 'not registered')
       USING ERRCODE = 'HM011',
             HINT = pg_catalog.format('Configure %s, or change the bank''s model and embed its memories anew: hindsight reembed --bank %s',
                                      pg_catalog.quote_literal(held.name), pg_catalog.quote_ident(opened.name));

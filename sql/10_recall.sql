@@ -104,11 +104,9 @@ BEGIN
   END IF;
   PERFORM _check_unit('min_score', recall.min_score), _check_object('metadata', recall.metadata);
   PERFORM _check_type(t) FROM unnest(recall.types) AS t;
-  IF recall.embedding IS NOT NULL THEN
+  IF recall.embedding IS NOT NULL AND opened.model_id IS NOT NULL THEN -- else there is nothing to compare it with
     used := _bank_model(opened, recall.model);
-    IF used.model_id IS NOT NULL THEN -- a bank without a model has no embeddings to compare with
-      vector_asked := _check_embedding(recall.embedding, used);
-    END IF;
+    vector_asked := _check_embedding(recall.embedding, used);
   END IF;
 
   is_large := recall.as_of IS NULL AND (

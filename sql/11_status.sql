@@ -1,4 +1,4 @@
--- Status: what a bank holds.
+-- Status: what runs, and what each bank holds.
 
 -- status: every bank that the caller may read, with how many memories of each state it holds.
 CREATE OR REPLACE FUNCTION hindsight.status()
@@ -25,3 +25,14 @@ AS $$
 $$;
 COMMENT ON FUNCTION hindsight.status() IS
   'Every bank that the caller may read, with its model and how many memories of each state it holds.';
+
+-- versions: of PostgreSQL, of pgvector, and of this schema (NULL when Alembic has not deployed it).
+CREATE OR REPLACE FUNCTION hindsight.versions()
+  RETURNS TABLE (postgresql text, pgvector text, revision text)
+  LANGUAGE sql STABLE SECURITY DEFINER
+  SET search_path = pg_catalog, hindsight, public, pg_temp
+AS $$
+  SELECT current_setting('server_version'), (SELECT e.extversion FROM pg_extension AS e WHERE e.extname = 'vector'),
+         (SELECT max(v.version_num) FROM alembic_version AS v)
+$$;
+COMMENT ON FUNCTION hindsight.versions() IS 'The versions of PostgreSQL, pgvector and this schema.';

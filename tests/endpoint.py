@@ -55,8 +55,7 @@ class Reply:
 def hash_vector(text: str, dimensions: int) -> list[float]:
     """A unit vector that depends on nothing but the text."""
     numbers = [
-        int.from_bytes(hashlib.sha256(f"{i} {text}".encode()).digest()[:4]) / 2**31 - 1
-        for i in range(dimensions)
+        int.from_bytes(hashlib.sha256(f"{i} {text}".encode()).digest()[:4]) / 2**31 - 1 for i in range(dimensions)
     ]
     length = math.sqrt(sum(x * x for x in numbers))
     return [x / length for x in numbers]

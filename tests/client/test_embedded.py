@@ -42,7 +42,7 @@ def data_dir() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def made() -> Iterator[Path]:
-    """A data directory with initialised data and no server, to be copied: initdb takes a second."""
+    """A data directory with initialised data and no server, for the whole module: initdb takes a second."""
     path = Path(tempfile.mkdtemp(prefix="hindsight-test-", dir="/tmp"))
     embedded.start(path)
     embedded.stop()
@@ -51,9 +51,11 @@ def made() -> Iterator[Path]:
 
 
 @pytest.fixture
-def ready(made: Path, data_dir: Path) -> Path:
-    subprocess.run(["cp", "-a", f"{made}/pgdata", f"{data_dir}/pgdata"], check=True)
-    return data_dir
+def ready(made: Path) -> Iterator[Path]:
+    """A data directory without a server, which the test leaves fit to be started again."""
+    yield made
+    embedded.stop()
+    assert server_pid(made) is None
 
 
 def begin(data: Path) -> subprocess.Popen[str]:
@@ -104,9 +106,7 @@ def test_start_makes_a_database_with_pgvector_that_only_a_socket_reaches(data_di
 
 def test_the_url_works_for_both_drivers(ready: Path) -> None:
     url = embedded.start(ready)
-    _, arguments = (
-        sqlalchemy_url(url, "asyncpg").get_dialect()().create_connect_args(sqlalchemy_url(url, "asyncpg"))
-    )
+    _, arguments = sqlalchemy_url(url, "asyncpg").get_dialect()().create_connect_args(sqlalchemy_url(url, "asyncpg"))
     assert arguments == {"database": "hindsight", "user": "postgres", "host": f"{ready}/pgdata"}
 
 
@@ -207,14 +207,17 @@ def test_any_directory_name_works(made: Path, data_dir: Path, name: str) -> None
     data_dir.chmod(0o755)
     data = data_dir / name
     data.mkdir()
-    subprocess.run(["cp", "-a", f"{made}/pgdata", f"{data}/pgdata"], check=True)
-    url = embedded.start(data)
-    assert answers(url)
-    embedded.stop()
-    assert server_pid(data) is None
+    (made / "pgdata").rename(data / "pgdata")
+    try:
+        url = embedded.start(data)
+        assert answers(url)
+        embedded.stop()
+        assert server_pid(data) is None
+    finally:
+        (data / "pgdata").rename(made / "pgdata")
     socket_dir = Path(str(sqlalchemy_url(url, "psycopg").query["host"]))
-    assert socket_dir.stat().st_mode & 0o777 == 0o700
     if socket_dir != data / "pgdata":
+        assert socket_dir.stat().st_mode & 0o777 == 0o700
         socket_dir.rmdir()
 
 
@@ -225,17 +228,20 @@ def test_without_the_extra_the_error_says_what_to_do(data_dir: Path, monkeypatch
 
 
 def test_a_server_that_cannot_start_says_why(ready: Path) -> None:
-    with (ready / "pgdata" / "postgresql.conf").open("a") as conf:
-        conf.write("no_such_setting = 1\n")
+    conf = ready / "pgdata" / "postgresql.conf"
+    before = conf.read_text()
+    conf.write_text(before + "no_such_setting = 1\n")
     with pytest.raises(EmbeddedUnavailable, match="no_such_setting"):
         embedded.start(ready)
-    assert (ready / "pgdata" / "PG_VERSION").exists()
+    conf.write_text(before)
+    assert answers(embedded.start(ready))
 
 
-def test_data_of_another_postgresql_is_refused_and_left_alone(ready: Path) -> None:
-    (ready / "pgdata" / "PG_VERSION").write_text("17\n")
+def test_data_of_another_postgresql_is_refused_and_left_alone(data_dir: Path) -> None:
+    (data_dir / "pgdata").mkdir()
+    (data_dir / "pgdata" / "PG_VERSION").write_text("17\n")
     with pytest.raises(EmbeddedUnavailable, match="PostgreSQL 17"):
-        embedded.start(ready)
+        embedded.start(data_dir)
 
 
 def test_a_directory_that_holds_something_else_is_refused_and_left_alone(data_dir: Path) -> None:
@@ -276,6 +282,7 @@ def test_root_runs_programs_that_lie_where_only_root_can_go(
     monkeypatch.setattr(embedded, "_installed_programs", lambda: closed / "pginstall")
     assert answers(embedded.start(ready))
     assert list(ready.glob("programs-*"))
+    embedded.stop()
 
 
 @needs_root

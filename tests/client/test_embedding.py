@@ -226,9 +226,7 @@ def test_an_endpoint_that_is_not_there_is_unavailable() -> None:
         embedder(gone).query("tea")
 
 
-def test_the_key_is_in_no_repr_and_no_log(
-    endpoint: ScriptedEndpoint, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_key_is_in_no_repr_and_no_log(endpoint: ScriptedEndpoint, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     once = embedder(endpoint)
     once.query("tea")
