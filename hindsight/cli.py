@@ -1,0 +1,198 @@
+"""The command line: `hindsight COMMAND`. Results go to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+from alembic.util import CommandError
+from cyclopts import App, CycloptsError, Parameter
+from sqlalchemy.exc import SQLAlchemyError
+
+from hindsight import errors, tables
+from hindsight.calls import translated
+from hindsight.command import (
+    COMMON,
+    AsJson,
+    Common,
+    database_name,
+    exit_code,
+    note,
+    show,
+)
+from hindsight.config import load_settings
+from hindsight.database import database_url, head, migrate, migration_script
+from hindsight.embedding import embedding_provider
+from hindsight.memory_commands import forget, get, history, recall, restore, store
+from hindsight.sync_client import Hindsight
+
+HELP = """Long-term memory for agents, inside one PostgreSQL database.
+
+The database is DATABASE_URL; without one, an embedded PostgreSQL is started.
+Settings come from the environment and from .env: see docs/configuration.md.
+
+Exit codes:
+  0    done
+  1    recall found nothing; or something in the demo did not hold
+  2    the command line, a value or a setting is wrong
+  3    no such bank, memory or model
+  4    a conflict with what is stored
+  5    access denied
+  69   the database or the embedding model can't be reached, or the
+       schema is not at head
+  70   anything else
+  130  interrupted"""
+
+VERSION = importlib.metadata.version("hindsight-memory")
+
+app = App(
+    name="hindsight",
+    help=HELP,
+    help_format="plaintext",
+    version=VERSION,
+    default_parameter=Parameter(negative=""),
+    result_action="return_value",
+)
+
+for command in (store, recall, get, history, forget, restore):
+    app.command(command)
+
+
+@app.command
+def status(*, as_json: AsJson = False) -> int:
+    """Show the database, its versions, the embedding model, and what each bank holds."""
+    settings = load_settings()
+    with Hindsight.connect(settings=settings) as client:
+        versions, banks, newest = client.versions(), client.status(), head()
+        model = client.embedder.model if client.embedder else None
+    at_head = versions.revision == newest
+    report = {
+        "database": database_name(settings),
+        "versions": {"hindsight": VERSION, "postgresql": versions.postgresql, "pgvector": versions.pgvector},
+        "schema": {"revision": versions.revision, "head": newest, "at_head": at_head},
+        "embedding": {"provider": embedding_provider(settings), "model": model},
+        "banks": banks,
+    }
+    lines = {
+        "database": database_name(settings),
+        "versions": f"Hindsight {VERSION}, PostgreSQL {versions.postgresql}, pgvector {versions.pgvector}",
+        "schema": f"{versions.revision or 'never migrated'}, "
+        + ("which is head" if at_head else f"not at head ({newest}): run hindsight migrate"),
+        "embedding model": f"{model} ({embedding_provider(settings)})" if model else "none: words and recency only",
+    }
+    if not banks:
+        lines["banks"] = "none yet: hindsight store makes one"
+    show(as_json, report, tables.pairs_table(lines), *([tables.bank_table(banks)] if banks else []))
+    for bank in banks:
+        if bank.model not in (None, model) and model:
+            note(f"bank {bank.bank!r} holds embeddings of {bank.model!r}: hindsight reembed --bank {bank.bank!r}")
+    return 0 if at_head else 69
+
+
+@app.command(name="migrate")
+def migrate_schema(
+    *,
+    sql: Annotated[bool, Parameter(help="Print the script for a DBA instead; no database is asked.")] = False,
+    revision: Annotated[str, Parameter(help="The revision to migrate to.")] = "head",
+    as_json: AsJson = False,
+) -> None:
+    """Bring the schema `hindsight` of the database to a revision. Safe to run twice, and by two at once."""
+    try:
+        if sql:
+            sys.stdout.write(migration_script(revision))
+            return
+        settings = load_settings()
+        migrate(database_url(settings), revision)
+    except CommandError as error:
+        raise errors.ConfigurationError(str(error)) from None
+    except SQLAlchemyError as error:
+        raise translated(error) from None
+    with Hindsight.connect(settings=settings) as client:
+        report = {"database": database_name(settings), "revision": client.versions().revision, "head": head()}
+    show(as_json, report, f"schema hindsight is at {report['revision']} in {report['database']}")
+
+
+@app.command
+def reembed(*, common: Common = COMMON) -> None:
+    """Make the configured embedding model the bank's, and embed its memories anew."""
+    client, bank = common.open()
+    with client:
+        if client.embedder is None:
+            raise errors.ConfigurationError("no embedding model is configured: set HINDSIGHT_EMBEDDING_PROVIDER")
+        note(f"embedding the memories of the bank {bank!r} with {client.embedder.model} …")
+        report = {"bank": bank, "model": client.embedder.model, "embedded": client.reembed(bank)}
+    show(common.as_json, report, f"{report['embedded']} memories embedded with {report['model']}")
+
+
+@app.command
+def serve(
+    *,
+    host: Annotated[str | None, Parameter(help="HINDSIGHT_HOST, else 127.0.0.1.")] = None,
+    port: Annotated[int | None, Parameter(help="HINDSIGHT_PORT, else 8080.")] = None,
+) -> None:
+    """Serve MCP (/mcp, /sse), REST (/api) and /health over HTTP."""
+    from hindsight.http_server import serve as serve_http
+
+    given = {"host": host, "port": port}
+    serve_http(load_settings(**{name: value for name, value in given.items() if value is not None}))
+
+
+@app.command
+def mcp() -> None:
+    """Serve MCP over standard input and output, for an agent that starts its own server."""
+    from hindsight.mcp_server import main as serve_stdio
+
+    serve_stdio()
+
+
+@app.command
+def demo(
+    *,
+    here: Annotated[bool, Parameter(help="Run it in the configured database, in a bank of its own.")] = False,
+) -> int:
+    """Tell a short story on real text: stored, recalled, corrected, forgotten, and remembered as of before.
+
+    It runs in an embedded PostgreSQL of its own, which is removed at the end.
+    """
+    from hindsight.demo import tell
+
+    return tell(in_configured_database=here)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code. Errors become one line on standard error."""
+    try:
+        code = app(arguments, exit_on_error=False, print_error=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except CycloptsError as error:
+        note(f"{error} See: hindsight {' '.join([*(error.command_chain or []), '--help'])}")
+        return 2
+    except errors.UnknownBank as error:
+        note(f"{error.message}. hindsight store makes a bank; the owner of one can give you access")
+        return exit_code(error)
+    except errors.HindsightError as error:
+        note(str(error))
+        return exit_code(error)
+    except BrokenPipeError:  # whoever read has had enough: head, less
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        note(f"unexpected {type(error).__name__}: {error}")
+        return 70
+
+
+def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    sys.exit(run())
+
+
+if __name__ == "__main__":
+    main()

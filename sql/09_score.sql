@@ -56,9 +56,9 @@ CREATE OR REPLACE FUNCTION hindsight._label_weight(label text)
 RETURN CASE label WHEN 'A' THEN 1.0 WHEN 'B' THEN 0.8 ELSE 0.6 END;
 
 -- _match: what a document holds of a query's words: its BM25 (k1 = 1.2, b = 0.75) and the share of their IDF.
--- words and idf run in parallel; prefixes are those words of one CJK character, which stand for every bigram they begin.
+-- finder is the words' disjunction; words and idf run in parallel; prefixes are those words of one CJK character, which stand for every bigram they begin.
 CREATE OR REPLACE FUNCTION hindsight._match(
-  document tsvector, words text[], idf double precision[], prefixes text[], average_length double precision)
+  document tsvector, finder tsquery, words text[], idf double precision[], prefixes text[], average_length double precision)
   RETURNS TABLE (bm25 double precision, coverage double precision)
   LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1
 AS $$
@@ -74,7 +74,7 @@ AS $$
                     THEN pg_catalog."left"(d.lexeme, 1)
                   ELSE d.lexeme END AS word,
              (SELECT pg_catalog.sum(hindsight._label_weight(w)) FROM pg_catalog.unnest(d.weights) AS w) AS frequency
-      FROM pg_catalog.unnest(document) AS d
+      FROM pg_catalog.unnest(CASE WHEN document @@ finder THEN document END) AS d -- most candidates hold none
       WHERE d.lexeme = ANY (words) OR pg_catalog."left"(d.lexeme, 1) = ANY (prefixes)
     ) AS held
     GROUP BY held.word

@@ -21,7 +21,7 @@ BEGIN
     CONTINUE WHEN pg_catalog.to_regprocedure(signature) IS NULL; -- went with a table that it takes a row of
     EXECUTE 'DROP FUNCTION ' || signature || ' CASCADE';
   END LOOP;
-  DROP TYPE hindsight.recalled, hindsight.memory_record, hindsight.forgotten;
+  DROP TYPE hindsight.recalled, hindsight._filter, hindsight.memory_record, hindsight.forgotten;
   REVOKE ALL ON SCHEMA hindsight FROM hindsight_app, hindsight_reader;
 END
 $downgrade$;

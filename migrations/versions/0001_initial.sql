@@ -280,6 +280,11 @@ CREATE TYPE hindsight.recalled AS (
   metadata jsonb, occurred_at timestamptz, created_at timestamptz, confirmed_at timestamptz, pending_reason text
 );
 COMMENT ON TYPE hindsight.recalled IS 'A memory that recall found, with the parts and channels that made its score.';
+CREATE TYPE hindsight._filter AS (
+  types text[], tags text[], all_tags text[], since timestamptz, until timestamptz, session_id text, entities text[],
+  metadata jsonb
+);
+COMMENT ON TYPE hindsight._filter IS 'The filters of recall; NULL lets everything pass.';
 CREATE TYPE hindsight.memory_record AS (
   memory_id uuid, content text, type text, state text, tags text[], entities text[], slot text, context text,
   session_id text, source text, confidence double precision, importance double precision, metadata jsonb,

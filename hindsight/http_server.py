@@ -1,0 +1,112 @@
+"""The HTTP server: MCP at /mcp (streamable HTTP) and /sse, REST under /api, and /health; one app, one client."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import signal
+import sys
+from types import FrameType
+from typing import Never
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+
+from hindsight.config import Settings, load_settings
+from hindsight.errors import ConfigurationError, HindsightError
+from hindsight.mcp_server import build_server
+from hindsight.rest import BearerToken, BodyLimit, http_refused, rest_routes
+from hindsight.service import MemoryService, log
+
+
+def build_app(settings: Settings, service: MemoryService | None = None) -> Starlette:
+    """The ASGI app. Its lifespan opens `service` (by default one of its own), which all its routes share.
+
+    Requests that reach a loopback address must name a loopback host, and come from no other origin, so that
+    no web page can talk to the server through the browser of whoever runs it. With `settings.token`, every route
+    but /health demands it.
+    """
+    memory = service or MemoryService(settings)
+    server = build_server(settings, memory)
+    guards = [Middleware(BodyLimit)]
+    if settings.token is not None:
+        guards.insert(0, Middleware(BearerToken, token=settings.token.get_secret_value()))
+    app = server.http_app(
+        path="/mcp",
+        transport="http",
+        stateless_http=True,  # a client goes on after a restart of the server as if nothing had happened
+        json_response=True,
+        host_origin_protection="auto",
+        middleware=guards,
+    )
+    events = server.http_app(path="/sse", transport="sse", host_origin_protection=False)  # guarded by the outer app
+    app.router.routes.extend([*events.routes, *rest_routes(memory)])
+    app.add_exception_handler(HTTPException, http_refused)
+    return app
+
+
+def serve(settings: Settings | None = None) -> None:
+    """Serves on `settings.host` and `settings.port` until SIGTERM or SIGINT, then ends in order.
+
+    Raises ConfigurationError when the host is not loopback and no token is set, and DatabaseUnavailable when the
+    database is not there within `settings.connect_timeout`.
+    """
+    settings = settings or load_settings()
+    refuse_open_door(settings)
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    signal.signal(signal.SIGTERM, _end)
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> None:
+    service = MemoryService(settings)
+    async with service.opened():
+        log.info("serving /mcp, /sse, /api and /health on %s, port %s", settings.host, settings.port or "any")
+        config = uvicorn.Config(
+            build_app(settings, service),
+            host=settings.host,
+            port=settings.port,
+            log_config=None,
+            access_log=False,  # its lines would hold what queries say
+            lifespan="on",
+            ws="none",
+            server_header=False,
+            timeout_graceful_shutdown=2,
+        )
+        await uvicorn.Server(config).serve()
+
+
+def refuse_open_door(settings: Settings) -> None:
+    """Raises ConfigurationError when others could reach the server, and no token keeps them out."""
+    if not is_loopback(settings.host) and not (settings.token and settings.token.get_secret_value()):
+        raise ConfigurationError(
+            f"HINDSIGHT_HOST is {settings.host}, which other machines can reach: set HINDSIGHT_TOKEN to a long random "
+            "text (openssl rand -hex 32), or HINDSIGHT_HOST to 127.0.0.1"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address. A name other than localhost may be any machine's."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _end(_: int, __: FrameType | None) -> Never:
+    raise SystemExit(0)  # unwinds, so that the connections are closed and the embedded server is let go
+
+
+if __name__ == "__main__":
+    try:
+        serve()
+    except HindsightError as error:
+        print(f"hindsight: {error}", file=sys.stderr)
+        sys.exit(69)

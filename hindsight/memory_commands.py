@@ -1,0 +1,149 @@
+"""The commands on a bank's memories: store, recall, get, history, forget, restore."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from hindsight import errors, tables
+from hindsight.command import COMMON, Common, json_object, label_list, note, show, standard_input
+
+
+def _no_option(_: object, value: str) -> None:
+    if value.startswith("-") and value != "-" and not any(map(str.isspace, value)):
+        raise ValueError(
+            "There is no such option. Give a text that begins with a hyphen on standard input: hindsight store -"
+        )
+
+
+MemoryId = Annotated[str, Parameter(help="The memory's id, as store and recall show it.")]
+Reason = Annotated[str | None, Parameter(help="Why; kept in the memory's history.")]
+Tags = Annotated[list[str] | None, Parameter(name=["--tags", "--tag"], help="Tags: a,b or repeated.")]
+TYPES = "fact, preference, decision, todo, hypothesis, summary, knowledge, lesson"
+SAID = "ISO 8601, UTC where it names no zone: 2026-03-01T09:30."
+
+
+def store(
+    content: Annotated[
+        str,
+        Parameter(
+            help="The sentence; - reads it from standard input.", allow_leading_hyphen=True, validator=_no_option
+        ),
+    ],
+    /,
+    *,
+    type: Annotated[str | None, Parameter(help=f"What it is: {TYPES}.")] = None,
+    tags: Tags = None,
+    slot: Annotated[str | None, Parameter(help="Key of a thing with one value at a time: project.database.")] = None,
+    session_id: Annotated[str | None, Parameter(help="The conversation that it comes from.")] = None,
+    confidence: Annotated[float | None, Parameter(help="0 to 1; 0.9 by default; under 0.6 it is pending.")] = None,
+    importance: Annotated[float | None, Parameter(help="0 to 1; 0.5 by default.")] = None,
+    source: Annotated[str | None, Parameter(help="user, document, tool or inferred.")] = None,
+    entities: Annotated[list[str] | None, Parameter(help="Who and what it is about: a,b or repeated.")] = None,
+    context: Annotated[str | None, Parameter(help="What was said around it: found by, not shown.")] = None,
+    occurred_at: Annotated[str | None, Parameter(help=f"When it was said. {SAID}")] = None,
+    expires_at: Annotated[str | None, Parameter(help=f"Not recalled from then on. {SAID}")] = None,
+    metadata: Annotated[str | None, Parameter(help="The application's own data: a JSON object.")] = None,
+    common: Common = COMMON,
+) -> None:
+    """Store one memory, and say what became of it. The bank is made if it does not exist."""
+    content = standard_input() if content == "-" else content
+    client, bank = common.open()
+    with client:
+        attempt = partial(
+            client.store,
+            bank,
+            content,
+            type=type,
+            tags=label_list(tags),
+            slot=slot,
+            session_id=session_id,
+            confidence=confidence,
+            importance=importance,
+            source=source,
+            entities=label_list(entities),
+            context=context,
+            occurred_at=occurred_at,
+            expires_at=expires_at,
+            metadata=json_object(metadata, "metadata"),
+        )
+        try:
+            stored = attempt()
+        except errors.UnknownBank:
+            client.create_bank(bank)
+            note(f"made the bank {bank!r}")
+            stored = attempt()
+    show(common.as_json, stored, tables.stored_line(stored))
+
+
+def recall(
+    query: Annotated[str, Parameter(help="A question or words; none lists the freshest.")] = "",
+    /,
+    *,
+    top_k: Annotated[int, Parameter(name=["--top-k", "-k"], help="How many at most.")] = 10,
+    types: Annotated[list[str] | None, Parameter(name=["--types", "--type"], help=f"Any of: {TYPES}.")] = None,
+    tags: Tags = None,
+    all_tags: Annotated[list[str] | None, Parameter(help="Tags that it must have, all of them.")] = None,
+    since: Annotated[str | None, Parameter(help=f"Said (else stored) from then on. {SAID}")] = None,
+    until: Annotated[str | None, Parameter(help=f"Said (else stored) until then. {SAID}")] = None,
+    session_id: Annotated[str | None, Parameter(help="From this conversation.")] = None,
+    min_score: Annotated[float | None, Parameter(help="0 to 1; by default, what is relevant.")] = None,
+    include_pending: Annotated[bool, Parameter(help="Also what is not believed yet.")] = False,
+    as_of: Annotated[str | None, Parameter(help=f"What was believed at that moment. {SAID}")] = None,
+    common: Common = COMMON,
+) -> int:
+    """Show the best memories for a query, each with its score and the parts that make it."""
+    client, bank = common.open()
+    with client:
+        found = client.recall(
+            bank,
+            query,
+            top_k=top_k,
+            types=label_list(types),
+            tags=label_list(tags),
+            all_tags=label_list(all_tags),
+            since=since,
+            until=until,
+            session_id=session_id,
+            min_score=min_score,
+            include_pending=include_pending,
+            as_of=as_of,
+        )
+    show(common.as_json, found, *(tables.recalled_lines(found) if found else []))
+    if not found:
+        note(f"nothing found in the bank {bank!r}")
+    return 0 if found else 1
+
+
+def get(memory_id: MemoryId, /, *, common: Common = COMMON) -> None:
+    """Show one memory, whatever its state but forgotten."""
+    client, bank = common.open()
+    with client:
+        found = client.get(bank, memory_id)
+    show(common.as_json, found, tables.memory_table(found))
+
+
+def history(memory_id: MemoryId, /, *, common: Common = COMMON) -> None:
+    """Show a memory's life: who did what to it, when and why, its forgetting included."""
+    client, bank = common.open()
+    with client:
+        events = client.history(bank, memory_id)
+    show(common.as_json, events, *tables.event_lines(events))
+
+
+def forget(memory_id: MemoryId, /, *, reason: Reason = None, common: Common = COMMON) -> None:
+    """Forget a memory: no recall finds it any more. `restore` takes it back."""
+    client, bank = common.open()
+    with client:
+        forgotten = client.forget(bank, memory_id, reason)
+    show(common.as_json, forgotten, f"{forgotten.outcome} {forgotten.memory_id}")
+
+
+def restore(memory_id: MemoryId, /, *, reason: Reason = None, common: Common = COMMON) -> None:
+    """Take a forgetting back."""
+    client, bank = common.open()
+    with client:
+        restored = client.restore(bank, memory_id, reason)
+    show(common.as_json, restored, f"restored {restored.memory_id}: it is {restored.state}")

@@ -1,0 +1,299 @@
+"""What the servers serve: one client, opened once, and the calls that MCP tools and REST routes run with it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import Field
+
+from hindsight.arguments import (
+    TYPES,
+    Flag,
+    Identifier,
+    JsonObject,
+    LabelList,
+    Number,
+    Required,
+    Text,
+    Type,
+    Types,
+    Whole,
+    Word,
+)
+from hindsight.client import AsyncHindsight
+from hindsight.config import Settings
+from hindsight.errors import DatabaseUnavailable, InvalidArgument, UnknownBank, UnknownMemory
+from hindsight.results import Forgotten, Memory, Recalled, Stored
+
+log = logging.getLogger("hindsight.server")
+
+_NO_MEMORY = UUID(int=0)
+_LONGEST_PAUSE = 5.0
+_ONE_TYPE: dict[str, Any] = {"enum": list(TYPES)}
+_SOME_TYPES: dict[str, Any] = {"items": {"type": "string", "enum": list(TYPES)}}
+_UNIT: dict[str, Any] = {"minimum": 0, "maximum": 1}
+_WHEN = "ISO 8601, UTC where it names no zone."
+
+Bank = Annotated[Word, Field(description="The bank of memories. Leave out for the usual one.")]
+MemoryId = Annotated[Identifier, Field(description="The memory's id, as memory_recall and memory_store return it.")]
+
+
+class MemoryService:
+    """The calls of the servers on one client, which `opened` opens and closes.
+
+    The parameters of `store`, `recall`, `update` and `forget` are the parameters of the MCP tools and the fields of
+    the REST routes. A call that names no bank means `settings.bank`.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._client: AsyncHindsight | None = None
+
+    @contextlib.asynccontextmanager
+    async def opened(self) -> AsyncIterator[MemoryService]:
+        """Opens the client, waits for its database, and makes the usual bank; inside itself it changes nothing.
+
+        Raises DatabaseUnavailable when the database or its schema is not there within `settings.connect_timeout`.
+        """
+        if self._client is not None:
+            yield self
+            return
+        async with await AsyncHindsight.connect(settings=self.settings) as client:
+            await self._wait_for(client)
+            self._client = client
+            try:
+                yield self
+            finally:
+                self._client = None
+
+    async def _wait_for(self, client: AsyncHindsight) -> None:
+        deadline = time.monotonic() + self.settings.connect_timeout
+        pause = 0.1
+        while True:
+            try:
+                try:
+                    await _touch(client, self.settings.bank)
+                except UnknownBank:
+                    await client.create_bank(self.settings.bank)
+                return
+            except DatabaseUnavailable as error:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise DatabaseUnavailable(
+                        f"{error} (waited {self.settings.connect_timeout:g} seconds: HINDSIGHT_CONNECT_TIMEOUT)"
+                    ) from None
+                log.warning("waiting for the database, %.0f seconds more: %s", left, error)
+            await asyncio.sleep(min(pause, left))
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    @property
+    def client(self) -> AsyncHindsight:
+        """The client, while the service is opened."""
+        if self._client is None:
+            raise RuntimeError("the memory service is not opened")
+        return self._client
+
+    async def check(self) -> None:
+        """Raises DatabaseUnavailable unless the database answers and has the schema."""
+        with contextlib.suppress(UnknownBank):
+            await _touch(self.client, self.settings.bank)
+
+    async def store(
+        self,
+        content: Annotated[
+            Required,
+            Field(description="One sentence that is understood without the conversation. At most 10,000 characters."),
+        ],
+        type: Annotated[Type, Field(description="What it is; fact if left out.", json_schema_extra=_ONE_TYPE)] = None,
+        tags: Annotated[LabelList, Field(description="Topics to filter by, such as docker or billing.")] = None,
+        session_id: Annotated[Text, Field(description="The conversation it comes from.")] = None,
+        confidence: Annotated[
+            Number,
+            Field(
+                description="How sure it is, 0 to 1; 0.9 if left out. Under 0.6: kept, not recalled until confirmed.",
+                json_schema_extra=_UNIT,
+            ),
+        ] = None,
+        importance: Annotated[
+            Number, Field(description="How much it matters, 0 to 1; 0.5 if left out.", json_schema_extra=_UNIT)
+        ] = None,
+        source: Annotated[
+            Word,
+            Field(
+                description="Where it comes from.",
+                json_schema_extra={"enum": ["user", "document", "tool", "inferred"]},
+            ),
+        ] = None,
+        slot: Annotated[
+            Text,
+            Field(
+                description="Key of a thing that has one value at a time, such as user.os: a new value takes the place "
+                "of the old one."
+            ),
+        ] = None,
+        entities: Annotated[LabelList, Field(description="People, products and places it is about.")] = None,
+        context: Annotated[Text, Field(description="What was said around it: found by, but not shown.")] = None,
+        occurred_at: Annotated[Text, Field(description=f"When it happened or was said. {_WHEN}")] = None,
+        expires_at: Annotated[Text, Field(description=f"When it stops being true, if that is known. {_WHEN}")] = None,
+        metadata: Annotated[JsonObject, Field(description="Anything else, as a JSON object.")] = None,
+        bank: Bank = None,
+    ) -> Stored:
+        """Stores a memory."""
+        return await self.client.store(
+            bank or self.settings.bank,
+            content,
+            type=type,
+            tags=tags,
+            session_id=session_id,
+            confidence=confidence,
+            importance=importance,
+            source=source,
+            slot=slot,
+            entities=entities,
+            context=context,
+            occurred_at=occurred_at,
+            expires_at=expires_at,
+            metadata=metadata,
+        )
+
+    async def recall(
+        self,
+        query: Annotated[
+            Text,
+            Field(
+                description="The question or topic, in the user's own words. Left out: the latest memories. "
+                "At most 10,000 characters."
+            ),
+        ] = None,
+        top_k: Annotated[
+            Whole,
+            Field(
+                description="How many memories at most, 1 to 1,000; 10 if left out.",
+                json_schema_extra={"minimum": 1, "maximum": 1000},
+            ),
+        ] = None,
+        types: Annotated[Types, Field(description="Only these types.", json_schema_extra=_SOME_TYPES)] = None,
+        tags: Annotated[LabelList, Field(description="Only memories with any of these tags.")] = None,
+        all_tags: Annotated[LabelList, Field(description="Only memories with all of these tags.")] = None,
+        since: Annotated[Text, Field(description=f"Only what happened or was stored from then on. {_WHEN}")] = None,
+        until: Annotated[Text, Field(description=f"Only what happened or was stored up to then. {_WHEN}")] = None,
+        session_id: Annotated[
+            Text, Field(description="Only memories of this conversation. Leave out to search everything.")
+        ] = None,
+        entities: Annotated[LabelList, Field(description="Only memories about any of these.")] = None,
+        metadata: Annotated[JsonObject, Field(description="Only memories whose metadata has these values.")] = None,
+        min_score: Annotated[
+            Number,
+            Field(
+                description="Only scores from here on, 0 to 1, instead of the usual threshold of relevance.",
+                json_schema_extra=_UNIT,
+            ),
+        ] = None,
+        include_pending: Annotated[
+            Flag, Field(description="Also what is not believed yet, such as guesses of low confidence.")
+        ] = False,
+        as_of: Annotated[Text, Field(description=f"Answer with what was believed at that time. {_WHEN}")] = None,
+        bank: Bank = None,
+    ) -> list[Recalled]:
+        """The best memories for a query, best first. An empty filter filters nothing."""
+        return await self.client.recall(
+            bank or self.settings.bank,
+            query or "",
+            top_k=10 if top_k is None else top_k,
+            types=types or None,
+            tags=tags or None,
+            all_tags=all_tags or None,
+            since=since,
+            until=until,
+            session_id=session_id,
+            entities=entities or None,
+            metadata=metadata or None,
+            min_score=min_score,
+            include_pending=include_pending,
+            as_of=as_of,
+        )
+
+    async def get(self, memory_id: MemoryId, bank: Bank = None) -> Memory:
+        """One memory by its id."""
+        return await self.client.get(bank or self.settings.bank, memory_id)
+
+    async def update(
+        self,
+        memory_id: MemoryId,
+        content: Annotated[Text, Field(description="The sentence as it is right.")] = None,
+        type: Annotated[Type, Field(description="Another type.", json_schema_extra=_ONE_TYPE)] = None,
+        tags: Annotated[
+            LabelList, Field(description="The tags it has from now on; an empty list takes all away.")
+        ] = None,
+        confidence: Annotated[
+            Number,
+            Field(
+                description="How sure it is now, 0 to 1. From 0.6 on a pending memory is believed.",
+                json_schema_extra=_UNIT,
+            ),
+        ] = None,
+        importance: Annotated[
+            Number, Field(description="How much it matters now, 0 to 1.", json_schema_extra=_UNIT)
+        ] = None,
+        slot: Annotated[Text, Field(description="The key of the one thing it is the value of.")] = None,
+        entities: Annotated[LabelList, Field(description="What it is about from now on.")] = None,
+        context: Annotated[Text, Field(description="What was said around it.")] = None,
+        occurred_at: Annotated[Text, Field(description=f"When it happened or was said. {_WHEN}")] = None,
+        expires_at: Annotated[Text, Field(description=f"When it stops being true. {_WHEN}")] = None,
+        metadata: Annotated[JsonObject, Field(description="The metadata it has from now on.")] = None,
+        clear: Annotated[
+            LabelList,
+            Field(
+                description="What shall be empty.",
+                json_schema_extra={
+                    "items": {"type": "string", "enum": ["slot", "context", "occurred_at", "expires_at"]}
+                },
+            ),
+        ] = None,
+        reason: Annotated[Text, Field(description="Why; kept in the memory's history.")] = None,
+        expected_version: Annotated[
+            Whole, Field(description="Refuse when somebody changed the memory since this version was read.")
+        ] = None,
+        bank: Bank = None,
+    ) -> Memory:
+        """Changes what is given of a memory, and keeps the rest."""
+        changes: dict[str, Any] = {
+            "content": content,
+            "type": type,
+            "tags": tags,
+            "confidence": confidence,
+            "importance": importance,
+            "slot": slot,
+            "entities": entities,
+            "context": context,
+            "occurred_at": occurred_at,
+            "expires_at": expires_at,
+            "metadata": metadata,
+            "clear": clear,
+        }
+        if all(value is None for value in changes.values()):
+            raise InvalidArgument("this changes nothing", hint=f"Give {', '.join(changes)}")
+        return await self.client.update(
+            bank or self.settings.bank, memory_id, reason=reason, expected_version=expected_version, **changes
+        )
+
+    async def forget(
+        self,
+        memory_id: MemoryId,
+        reason: Annotated[Text, Field(description="Why; kept in the memory's history.")] = None,
+        bank: Bank = None,
+    ) -> Forgotten:
+        """Forgets a memory."""
+        return await self.client.forget(bank or self.settings.bank, memory_id, reason)
+
+
+async def _touch(client: AsyncHindsight, bank: str) -> None:
+    """Asks the database for as little as tells that it answers, has the schema, and knows the bank."""
+    with contextlib.suppress(UnknownMemory):
+        await client.get(bank, _NO_MEMORY)

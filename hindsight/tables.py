@@ -1,0 +1,137 @@
+"""What the command line and the demo show to people: results as lines and tables of text."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from hindsight.results import BankStatus, Event, Memory, Recalled, Stored
+
+# Control characters and marks that turn the direction of writing: a memory must not steer the reader's terminal.
+_UNSHOWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_PIPED_WIDTH = 200  # of tables that go to a file or a program
+_SPANS = [("year", 365 * 86400), ("day", 86400), ("hour", 3600), ("minute", 60)]
+
+COLUMNS = ["score", "similarity", "semantic", "lexical", "confidence", "decay", "weight"]
+
+
+def show(*texts: RenderableType) -> None:
+    """Prints to standard output. Lines are left whole, for the terminal to wrap and for `grep` to find."""
+    stream = sys.stdout
+    console = Console(file=stream, width=None if stream.isatty() else _PIPED_WIDTH, highlight=False, markup=False)
+    for text in texts:
+        console.print(text, soft_wrap=isinstance(text, Text | str))
+
+
+def visible(text: str) -> str:
+    """`text` with characters that would steer a terminal spelled out."""
+    return _UNSHOWABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+def age(moment: datetime, now: datetime | None = None) -> str:
+    """How long ago, in the largest unit of which at least one has passed: "3 days ago"."""
+    seconds = ((now or datetime.now(UTC)) - moment).total_seconds()
+    for unit, length in _SPANS:
+        if abs(seconds) >= length:
+            count = int(abs(seconds) // length)
+            words = f"{count} {unit}{'' if count == 1 else 's'}"
+            return f"{words} ago" if seconds > 0 else f"in {words}"
+    return "just now"
+
+
+def recalled_lines(results: Sequence[Recalled]) -> Iterable[Text]:
+    """Each memory in three lines: the score with the parts that it is the product of, the content, and its origin."""
+    yield Text("  ".join([*(f"{name:>10}" for name in COLUMNS), "channels"]), style="bold")
+    for found in results:
+        numbers = [found.score, found.similarity, found.semantic, *(getattr(found, name) for name in COLUMNS[3:])]
+        parts = [f"{'-' if number is None else format(number, '.3f'):>10}" for number in numbers]
+        yield Text("  ".join([*parts, ", ".join(found.channels)]), style="cyan")
+        yield _indented(found.content)
+        yield _origin(found)
+
+
+def memory_table(memory: Memory) -> Table:
+    """Every value of a memory that is set, one a line."""
+    table = Table.grid(padding=(0, 2))
+    for name in Memory.__slots__:
+        if (value := getattr(memory, name)) not in (None, [], {}):
+            table.add_row(Text(name, style="bold"), Text(visible(_shown(value))))
+    return table
+
+
+def stored_line(stored: Stored) -> Text:
+    """What became of a memory, with its id and the reasons."""
+    line = Text.assemble((stored.outcome, "bold"), " ", str(stored.memory_id))
+    if stored.outcome in ("superseding", "superseded"):
+        line.append(f" ({'in place of' if stored.outcome == 'superseding' else 'by'} {stored.related_id})")
+    if stored.reasons:
+        line.append(f": {visible('; '.join(stored.reasons))}")
+    return line
+
+
+def event_lines(events: Sequence[Event]) -> Iterable[Text]:
+    """A memory's life: each event, then what it changed."""
+    for event in events:
+        line = Text.assemble(f"{event.at:%Y-%m-%d %H:%M:%S %Z}  ", (event.action, "bold"), f" by {event.principal}")
+        if event.reason:
+            line.append(f": {visible(event.reason)}")
+        yield line
+        before, after = event.before or {}, event.after or {}
+        for name in [*before, *(after.keys() - before.keys())] if before else after:
+            change = [_shown(values[name]) for values in (before, after) if values.get(name) not in (None, [], {})]
+            if change:
+                yield _indented(f"{name}: {' → '.join(change)}{'' if name in after else ' → nothing'}")
+
+
+def bank_table(banks: Sequence[BankStatus]) -> Table:
+    """How many memories of each state every bank holds."""
+    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    names = [name for name in BankStatus.__slots__ if name != "dimensions"]
+    for name in names:
+        table.add_column(name, justify="left" if name in ("bank", "model") else "right")
+    for bank in banks:
+        values = (getattr(bank, name) for name in names)
+        table.add_row(*(Text(visible("none" if value is None else str(value))) for value in values))
+    return table
+
+
+def pairs_table(pairs: Mapping[str, str]) -> Table:
+    """Names, and a value for each."""
+    table = Table.grid(padding=(0, 2))
+    for name, value in pairs.items():
+        table.add_row(Text(name, style="bold"), Text(visible(value)))
+    return table
+
+
+def _origin(found: Recalled) -> Text:
+    said = f"said {age(found.occurred_at)}" if found.occurred_at else f"stored {age(found.created_at)}"
+    known = [
+        found.type,
+        said,
+        f"session {found.session_id}" if found.session_id else None,
+        f"slot {found.slot}" if found.slot else None,
+        f"tags {', '.join(found.tags)}" if found.tags else None,
+        f"pending: {found.pending_reason}" if found.pending_reason else None,
+        str(found.memory_id),
+    ]
+    return _indented(" · ".join(part for part in known if part), style="dim")
+
+
+def _indented(text: str, style: str = "") -> Text:
+    return Text(f"  {visible(text)}".replace("\n", "\n  "), style=style)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S %Z} ({age(value)})"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | bool) else str(value)
