@@ -10,10 +10,10 @@ import inspect
 import json
 import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from functools import lru_cache
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BeforeValidator, TypeAdapter, ValidationError
+from fastmcp.utilities.types import get_cached_typeadapter
+from pydantic import BeforeValidator, ValidationError
 from pydantic.json_schema import SkipJsonSchema
 
 from hindsight.calls import labels, reject_unknown
@@ -68,7 +68,7 @@ def _types(value: Any) -> Any:
     return None if found is None else [item.lower() for item in found]
 
 
-def _number(value: Any) -> Any:
+def _number(value: Any, kind: str = "a number") -> Any:
     if value is None:
         return None
     try:
@@ -76,12 +76,12 @@ def _number(value: Any) -> Any:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise ValueError(f"must be a number, got {_shown(value)}")
+        raise ValueError(f"must be {kind}, got {_shown(value)}")
     return number
 
 
 def _whole(value: Any) -> Any:
-    number = _number(value)
+    number = _number(value, "a whole number")
     if number is None:
         return None
     if number != int(number):
@@ -125,7 +125,7 @@ Identifier = Annotated[str, BeforeValidator(_word)]
 Type = Annotated[str | SkipJsonSchema[None], BeforeValidator(_type)]
 Types = Annotated[list[str] | SkipJsonSchema[None], BeforeValidator(_types)]
 LabelList = Annotated[list[str] | SkipJsonSchema[None], BeforeValidator(_labels)]
-Number = Annotated[float | SkipJsonSchema[None], BeforeValidator(_number)]
+Number = Annotated[float | SkipJsonSchema[None], BeforeValidator(lambda value: _number(value))]
 Whole = Annotated[int | SkipJsonSchema[None], BeforeValidator(_whole)]
 Flag = Annotated[bool, BeforeValidator(_flag)]
 JsonObject = Annotated[dict[str, Any] | SkipJsonSchema[None], BeforeValidator(_object)]
@@ -141,7 +141,7 @@ async def perform(call: Callable[..., Awaitable[Result]], name: str, sent: Mappi
     which names the argument, and for an unknown one the right one.
     """
     try:
-        pending = _adapter(call).validate_python(_arguments(call, name, sent))
+        pending = get_cached_typeadapter(call).validate_python(_arguments(call, name, sent))
     except ValidationError as error:
         raise InvalidArgument("; ".join(_complaints(name, error))) from None
     return await pending  # type: ignore[no-any-return]  # what the call returns
@@ -193,12 +193,6 @@ def _range(value: Any) -> dict[str, Any]:
             hint='Give since and until, or time_range as {"start": "2026-03-01", "end": "2026-04-01"}',
         )
     return {ends[key]: None if end == ".." else end for key, end in value.items()}
-
-
-@lru_cache(maxsize=64)
-def _adapter(call: Callable[..., Any]) -> TypeAdapter[Any]:
-    adapter: TypeAdapter[Any] = TypeAdapter(call)  # type: ignore[arg-type]  # pydantic takes functions too
-    return adapter
 
 
 def _complaints(name: str, error: ValidationError) -> Iterator[str]:

@@ -190,7 +190,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
     sys.exit(run())
 
 

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Never, Self, TypeVar, cast
 from uuid import UUID
 
+from anyio import sleep
 from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -138,8 +140,10 @@ class AsyncHindsight:
             vectors = await run_sync(self.embedder.passages, contents)
             for given, embedding in zip(embeddable, vectors, strict=True):
                 given.update(embedding=vector(embedding), model=self.embedder.model)
-        rows = await self._transaction("store", arguments)
-        return [Stored(**row) for (row,) in rows]
+        # In one order for every writer, so that two batches that share contents or slots do not deadlock.
+        order = sorted(range(len(arguments)), key=lambda n: (arguments[n].get("slot") or "", arguments[n]["content"]))
+        rows = await self._transaction("store", [arguments[n] for n in order])
+        return [Stored(**row) for _, (row,) in sorted(zip(order, rows, strict=True), key=lambda pair: pair[0])]
 
     async def recall(
         self,
@@ -363,12 +367,10 @@ class AsyncHindsight:
 
     async def _transaction(self, function: str, many: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
         """The rows of each call of a function; all calls in one transaction, run again when it lost a race."""
-        if not self._is_registered and any("model" in given and function != "recall" for given in many):
+        if not self._is_registered and function != "recall" and any(given.get("model") for given in many):
             await self._register_model()
         calls = [call(function, arguments) for arguments in many]
-        tries = 5
-        while True:
-            tries -= 1
+        for attempt in range(1, 11):
             try:
                 async with self._engine.begin() as connection:
                     found = []
@@ -377,8 +379,10 @@ class AsyncHindsight:
                         found.append([dict(row) for row in rows])
                     return found
             except (SQLAlchemyError, OSError) as error:
-                if tries == 0 or sqlstate(error) not in RETRIED:
+                if attempt == 10 or sqlstate(error) not in RETRIED:
                     raise translated(error) from None
+            await sleep(random.uniform(0, 0.02 * attempt))  # noqa: S311 so that the two do not meet again
+        raise AssertionError("unreachable")
 
 
 _STORE = [

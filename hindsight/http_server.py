@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ipaddress
-import logging
 import signal
 import sys
 from types import FrameType
@@ -18,7 +16,7 @@ from starlette.middleware import Middleware
 
 from hindsight.config import Settings, load_settings
 from hindsight.errors import ConfigurationError, HindsightError
-from hindsight.mcp_server import build_server
+from hindsight.mcp_server import build_server, log_to_standard_error
 from hindsight.rest import BearerToken, BodyLimit, http_refused, rest_routes
 from hindsight.service import MemoryService, log
 
@@ -33,7 +31,7 @@ def build_app(settings: Settings, service: MemoryService | None = None) -> Starl
     memory = service or MemoryService(settings)
     server = build_server(settings, memory)
     guards = [Middleware(BodyLimit)]
-    if settings.token is not None:
+    if settings.token:  # never an empty one
         guards.insert(0, Middleware(BearerToken, token=settings.token.get_secret_value()))
     app = server.http_app(
         path="/mcp",
@@ -57,10 +55,10 @@ def serve(settings: Settings | None = None) -> None:
     """
     settings = settings or load_settings()
     refuse_open_door(settings)
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    signal.signal(signal.SIGTERM, _end)
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve(settings))
+    log_to_standard_error()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)
+    asyncio.run(_serve(settings))
 
 
 async def _serve(settings: Settings) -> None:
@@ -83,7 +81,7 @@ async def _serve(settings: Settings) -> None:
 
 def refuse_open_door(settings: Settings) -> None:
     """Raises ConfigurationError when others could reach the server, and no token keeps them out."""
-    if not is_loopback(settings.host) and not (settings.token and settings.token.get_secret_value()):
+    if not is_loopback(settings.host) and not settings.token:
         raise ConfigurationError(
             f"HINDSIGHT_HOST is {settings.host}, which other machines can reach: set HINDSIGHT_TOKEN to a long random "
             "text (openssl rand -hex 32), or HINDSIGHT_HOST to 127.0.0.1"

@@ -155,7 +155,7 @@ def main() -> None:
     standard error. Raises HindsightError when the server can't start.
     """
     with _standard_output_taken() as wire:
-        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+        log_to_standard_error()
         asyncio.run(_serve(load_settings(), wire))
 
 
@@ -171,6 +171,17 @@ async def _serve(settings: Settings, wire: int) -> None:
         finally:
             sys.stdout.flush()
             os.dup2(2, 1)
+
+
+def log_to_standard_error() -> None:
+    """Sends every log of a server's process to standard error: ours from INFO on, those of libraries from WARNING."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    for name in ("hindsight", "uvicorn"):
+        logging.getLogger(name).setLevel(logging.INFO)
+    fastmcp = logging.getLogger("fastmcp")  # it brings handlers that break lines
+    fastmcp.handlers.clear()
+    fastmcp.propagate = True
+    fastmcp.setLevel(logging.WARNING)
 
 
 @contextlib.contextmanager

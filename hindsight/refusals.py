@@ -39,9 +39,13 @@ STATUS: dict[type[HindsightError], int] = {
 }
 """The HTTP status of an error class and of its subclasses; 500 for every other."""
 
+_REFUSES = (503, "the database refuses the server's connection: see the server's log")
 _BY_CLASS_OF_SQLSTATE = {
     "22": (400, "the database can't take a value that was sent"),
     "25": (403, "the database is read-only: a standby answers recall and get, nothing that writes"),
+    "28": _REFUSES,
+    "3D": _REFUSES,
+    "55": _REFUSES,
     "40": (409, "many writers contend for this memory: send the same call again"),
     "42": (500, "the database refused the call: see the server's log"),
 }
@@ -83,7 +87,7 @@ def refusal(error: Exception) -> Refusal:
 
 def is_internal(told: Refusal) -> bool:
     """Whether the error belongs in the server's log, since the client is not told what it was."""
-    return told.status == 500
+    return told.status == 500 or told.message == _REFUSES[1]
 
 
 def _word(kind: type[Exception]) -> str:

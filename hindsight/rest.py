@@ -19,8 +19,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hindsight.arguments import perform
-from hindsight.errors import DatabaseError, HindsightError
+from hindsight.errors import HindsightError
 from hindsight.refusals import INTERNAL, Refusal, is_internal, refusal
+from hindsight.results import Forgotten, Memory
 from hindsight.service import MemoryService
 
 log = logging.getLogger("hindsight.server")
@@ -29,6 +30,7 @@ LARGEST_BODY = 2 * 1024 * 1024
 """Bytes of a request's body at most."""
 HEALTH_TIMEOUT = 5.0
 """Seconds in which the database must answer `GET /health`."""
+_LARGEST_DRAINED = 16 * LARGEST_BODY
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -50,15 +52,16 @@ def rest_routes(service: MemoryService) -> list[Route]:
     async def recall(request: Request) -> Response:
         return _json(await perform(service.recall, "recall", await _sent(request)))
 
-    async def get(request: Request) -> Response:
-        return _json(await perform(service.get, "get", {**_query(request), **request.path_params}))
-
-    async def update(request: Request) -> Response:
-        return _json(await perform(service.update, "update", {**await _sent(request), **request.path_params}))
-
-    async def forget(request: Request) -> Response:
-        sent = await _sent(request, may_be_empty=True)
-        return _json(await perform(service.forget, "forget", {**sent, **request.path_params}))
+    async def memory(request: Request) -> Response:
+        found: Memory | Forgotten
+        match request.method:
+            case "PATCH":
+                found = await perform(service.update, "update", await _sent(request))
+            case "DELETE":
+                found = await perform(service.forget, "forget", await _sent(request, may_be_empty=True))
+            case _:
+                found = await perform(service.get, "get", _parameters(request))
+        return _json(found)
 
     async def health(_: Request) -> Response:
         try:
@@ -67,7 +70,9 @@ def rest_routes(service: MemoryService) -> list[Route]:
         except TimeoutError:
             reason = f"the database did not answer within {HEALTH_TIMEOUT:g} seconds"
         except HindsightError as error:
-            reason = refusal(error).message
+            log.warning("GET /health: %s", error)
+            told = refusal(error)
+            reason = told.message if told.status == 503 else "the database refuses the server's calls"
         else:
             return JSONResponse({"status": "ok"})
         return JSONResponse({"status": "unavailable", "reason": reason}, 503)
@@ -76,9 +81,7 @@ def rest_routes(service: MemoryService) -> list[Route]:
         Route("/health", health, methods=["GET"]),
         Route("/api/memory", _told(store), methods=["POST"]),
         Route("/api/recall", _told(recall), methods=["POST"]),
-        Route("/api/memory/{memory_id}", _told(get), methods=["GET"]),
-        Route("/api/memory/{memory_id}", _told(update), methods=["PATCH"]),
-        Route("/api/memory/{memory_id}", _told(forget), methods=["DELETE"]),
+        Route("/api/memory/{memory_id}", _told(memory), methods=["GET", "PATCH", "DELETE"]),
     ]
 
 
@@ -124,15 +127,16 @@ def _json(result: Any, status: int = 200) -> Response:
     return JSONResponse(to_jsonable_python(result), status)
 
 
-def _query(request: Request) -> dict[str, Any]:
-    return dict(request.query_params)
+def _parameters(request: Request) -> dict[str, Any]:
+    """The arguments that the URL holds: in its query, and in its path."""
+    return {**request.query_params, **request.path_params}
 
 
 async def _sent(request: Request, *, may_be_empty: bool = False) -> dict[str, Any]:
-    """The arguments of a request: those of its query, and those of the JSON object in its body."""
+    """The arguments of a request: those of its URL, and those of the JSON object in its body."""
     body = await request.body()
     if not body and may_be_empty:
-        return _query(request)
+        return _parameters(request)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
         raise _refused(415, "unsupported_media_type", "the body must be JSON", "Send Content-Type: application/json")
@@ -142,7 +146,7 @@ async def _sent(request: Request, *, may_be_empty: bool = False) -> dict[str, An
         raise _refused(400, "invalid_json", f"the body is not JSON: {error}", "It must be UTF-8") from None
     if not isinstance(found, dict):
         raise _refused(400, "invalid_json", "the body must be a JSON object", 'For example {"query": "docker"}')
-    return {**_query(request), **found}
+    return {**found, **_parameters(request)}
 
 
 def _no_number(spelled: str) -> Never:
@@ -167,7 +171,7 @@ class BearerToken:
         if scope["type"] == "lifespan" or (scope["type"] == "http" and scope["path"] == "/health"):
             return await self._app(scope, receive, send)
         scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token):
+        if scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode("latin-1"), self._token):
             return await self._app(scope, receive, send)
         told = Refusal(
             status=401,
@@ -180,7 +184,10 @@ class BearerToken:
 
 
 class BodyLimit:
-    """ASGI middleware: refuses a body of more than `most` bytes, said beforehand or not, and reads others whole."""
+    """ASGI middleware: refuses a body of more than `most` bytes, and reads others whole.
+
+    What is too much is read and thrown away, up to a limit, since few clients read an answer while they send.
+    """
 
     def __init__(self, app: ASGIApp, most: int = LARGEST_BODY) -> None:
         self._app = app
@@ -189,13 +196,14 @@ class BodyLimit:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
             return await self._app(scope, receive, send)
-        said = Headers(scope=scope).get("content-length", "0")
         messages: deque[Message] = deque()
-        size = int(said) if said.isdecimal() else 0
-        while size <= self._most:
-            messages.append(await receive())
-            size = sum(len(message.get("body", b"")) for message in messages)
-            if messages[-1]["type"] != "http.request" or not messages[-1].get("more_body", False):
+        size = 0
+        while True:
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size <= self._most:
+                messages.append(message)
+            if message["type"] != "http.request" or not message.get("more_body", False) or size > _LARGEST_DRAINED:
                 break
         if size > self._most:
             told = Refusal(
@@ -204,7 +212,8 @@ class BodyLimit:
                 message=f"the body has more than {self._most} bytes",
                 hint="Send less, in several requests",
             )
-            return await refused(told, {"Connection": "close"})(scope, receive, send)
+            headers = {"Connection": "close"} if size > _LARGEST_DRAINED else None
+            return await refused(told, headers)(scope, receive, send)
 
         async def replayed() -> Message:
             return messages.popleft() if messages else await receive()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
+from time import sleep
 from types import TracebackType
 from typing import Any, Never, Self, TypeVar, cast
 from uuid import UUID
@@ -132,8 +134,10 @@ class Hindsight:
             vectors = self.embedder.passages(contents)
             for given, embedding in zip(embeddable, vectors, strict=True):
                 given.update(embedding=vector(embedding), model=self.embedder.model)
-        rows = self._transaction("store", arguments)
-        return [Stored(**row) for (row,) in rows]
+        # In one order for every writer, so that two batches that share contents or slots do not deadlock.
+        order = sorted(range(len(arguments)), key=lambda n: (arguments[n].get("slot") or "", arguments[n]["content"]))
+        rows = self._transaction("store", [arguments[n] for n in order])
+        return [Stored(**row) for _, (row,) in sorted(zip(order, rows, strict=True), key=lambda pair: pair[0])]
 
     def recall(
         self,
@@ -357,12 +361,10 @@ class Hindsight:
 
     def _transaction(self, function: str, many: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
         """The rows of each call of a function; all calls in one transaction, run again when it lost a race."""
-        if not self._is_registered and any("model" in given and function != "recall" for given in many):
+        if not self._is_registered and function != "recall" and any(given.get("model") for given in many):
             self._register_model()
         calls = [call(function, arguments) for arguments in many]
-        tries = 5
-        while True:
-            tries -= 1
+        for attempt in range(1, 11):
             try:
                 with self._engine.begin() as connection:
                     found = []
@@ -371,8 +373,10 @@ class Hindsight:
                         found.append([dict(row) for row in rows])
                     return found
             except (SQLAlchemyError, OSError) as error:
-                if tries == 0 or sqlstate(error) not in RETRIED:
+                if attempt == 10 or sqlstate(error) not in RETRIED:
                     raise translated(error) from None
+            sleep(random.uniform(0, 0.02 * attempt))  # noqa: S311 so that the two do not meet again
+        raise AssertionError("unreachable")
 
 
 _STORE = [

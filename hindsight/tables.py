@@ -49,10 +49,11 @@ def age(moment: datetime, now: datetime | None = None) -> str:
 
 def recalled_lines(results: Sequence[Recalled]) -> Iterable[Text]:
     """Each memory in three lines: the score with the parts that it is the product of, the content, and its origin."""
-    yield Text("  ".join([*(f"{name:>10}" for name in COLUMNS), "channels"]), style="bold")
+    yield Text("  ".join([*COLUMNS, "channels"]), style="bold")
     for found in results:
         numbers = [found.score, found.similarity, found.semantic, *(getattr(found, name) for name in COLUMNS[3:])]
-        parts = [f"{'-' if number is None else format(number, '.3f'):>10}" for number in numbers]
+        shown = ["-" if number is None else f"{number:.3f}" for number in numbers]
+        parts = [f"{number:>{len(name)}}" for name, number in zip(COLUMNS, shown, strict=True)]
         yield Text("  ".join([*parts, ", ".join(found.channels)]), style="cyan")
         yield _indented(found.content)
         yield _origin(found)

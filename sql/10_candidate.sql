@@ -54,16 +54,19 @@ RETURN (filter.types IS NULL OR type = ANY (filter.types))
   AND (filter.metadata IS NULL OR metadata @> filter.metadata);
 
 -- _query_words: the words of a query, at most 64 (the most frequent in it, then the longest), each with the tsquery
--- that finds it. prefixes are those of one CJK character, which stand for every bigram that they begin.
+-- that finds it. prefixes are those of one CJK character, which stand for every bigram that they begin. An identifier
+-- (user_id, v1.2.3, C++) has an emphasis of 20: whoever asks for one wants the memory that holds it, not one like it.
 CREATE OR REPLACE FUNCTION hindsight._query_words(
-  language text, query text, OUT words text[], OUT finders tsquery[], OUT prefixes text[])
+  language text, query text,
+  OUT words text[], OUT finders tsquery[], OUT prefixes text[], OUT emphasis double precision[])
   LANGUAGE sql STABLE
 AS $$
   SELECT coalesce(pg_catalog.array_agg(q.lexeme), '{}'),
          coalesce(pg_catalog.array_agg((
            '''' || pg_catalog.replace(pg_catalog.replace(q.lexeme, '\', '\\'), '''', '''''') || ''''
            || CASE WHEN q.is_prefix THEN ':*' ELSE '' END)::tsquery), '{}'),
-         coalesce(pg_catalog.array_agg(q.lexeme) FILTER (WHERE q.is_prefix), '{}')
+         coalesce(pg_catalog.array_agg(q.lexeme) FILTER (WHERE q.is_prefix), '{}'),
+         pg_catalog.array_agg(CASE WHEN q.lexeme ~ '[a-z]' AND q.lexeme ~ '[0-9_/@+#.]' THEN 20.0 ELSE 1.0 END)
   FROM (
     SELECT l.lexeme, pg_catalog.length(l.lexeme) = 1 AND pg_catalog.ascii(l.lexeme) >= 12293 AS is_prefix -- from 々 on
     FROM pg_catalog.unnest(hindsight.text_tsv_v1(language, query, whole => false)) AS l
@@ -75,7 +78,7 @@ $$;
 -- _rank_by_words: of a small bank (or a past one): every word's IDF, counted, and the memories that hold the rarest.
 CREATE OR REPLACE FUNCTION hindsight._rank_by_words(
   of_bank bigint, at timestamptz, as_of timestamptz, include_pending boolean, filter hindsight._filter, most integer,
-  documents double precision, finders tsquery[], finder tsquery, OUT idf double precision[], OUT ids uuid[])
+  documents double precision, finders tsquery[], emphasis double precision[], finder tsquery, OUT idf double precision[], OUT ids uuid[])
   LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
@@ -84,8 +87,8 @@ BEGIN
   ),
   word AS MATERIALIZED (
     SELECT q.place, q.finder,
-           hindsight._idf(documents, (SELECT count(*) FROM holder AS h WHERE h.document @@ q.finder)) AS idf
-    FROM pg_catalog.unnest(finders) WITH ORDINALITY AS q(finder, place)
+           hindsight._idf(documents, (SELECT count(*) FROM holder AS h WHERE h.document @@ q.finder)) * q.emphasis AS idf
+    FROM ROWS FROM (pg_catalog.unnest(finders), pg_catalog.unnest(emphasis)) WITH ORDINALITY AS q(finder, emphasis, place)
   ),
   best AS (
     SELECT h.memory_id
@@ -105,7 +108,7 @@ $$;
 -- count in the score of every candidate. A statement of its own, planned for its values: GIN over (bank, words).
 CREATE OR REPLACE FUNCTION hindsight._search_by_words(
   opened hindsight.bank, at timestamptz, filter hindsight._filter, most integer, words text[], finders tsquery[],
-  prefixes text[], must_find boolean, OUT idf double precision[], OUT ids uuid[])
+  prefixes text[], emphasis double precision[], must_find boolean, OUT idf double precision[], OUT ids uuid[])
   LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
@@ -127,7 +130,8 @@ BEGIN
              END, 1) ORDER BY q.place)
       INTO holding FROM pg_catalog.unnest(words) WITH ORDINALITY AS q(word, place);
   END IF;
-  SELECT pg_catalog.array_agg(hindsight._idf(coalesce(opened.documents, hindsight._exact_limit()), r.holding) ORDER BY r.place),
+  SELECT pg_catalog.array_agg(hindsight._idf(coalesce(opened.documents, hindsight._exact_limit()), r.holding) * emphasis[r.place]
+                              ORDER BY r.place),
          pg_catalog.string_agg(r.finder::text, ' | ') FILTER (
            WHERE r.running <= budget OR (r.rarest AND (r.holding <= 10 * budget OR must_find)))::tsquery
     INTO idf, finder

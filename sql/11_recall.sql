@@ -39,6 +39,7 @@ DECLARE
   words text[] := '{}';
   finders tsquery[];
   prefixes text[] := '{}';
+  emphasis double precision[];
   finder tsquery;
   idf double precision[] := '{}';
   by_words uuid[];
@@ -74,15 +75,16 @@ BEGIN
   END IF;
 
   IF asks_words THEN
-    SELECT q.words, q.finders, q.prefixes INTO words, finders, prefixes FROM _query_words(opened.language, recall.query) AS q;
+    SELECT q.words, q.finders, q.prefixes, q.emphasis INTO words, finders, prefixes, emphasis
+      FROM _query_words(opened.language, recall.query) AS q;
     finder := array_to_string(finders, ' | ')::tsquery;
   END IF;
   IF words <> '{}' AND is_large THEN
     SELECT s.idf, s.ids INTO idf, by_words
-      FROM _search_by_words(opened, at, filter, most, words, finders, prefixes, must_find => asked IS NULL) AS s;
+      FROM _search_by_words(opened, at, filter, most, words, finders, prefixes, emphasis, must_find => asked IS NULL) AS s;
   ELSIF words <> '{}' THEN
     SELECT s.idf, s.ids INTO idf, by_words
-      FROM _rank_by_words(opened.bank_id, at, recall.as_of, pending, filter, most, documents, finders, finder) AS s;
+      FROM _rank_by_words(opened.bank_id, at, recall.as_of, pending, filter, most, documents, finders, emphasis, finder) AS s;
   END IF;
   IF asked IS NOT NULL AND is_large THEN
     by_meaning := _search_by_meaning(opened.bank_id, at, filter, most, asked, used);
@@ -107,7 +109,7 @@ BEGIN
       WHERE m.memory_id = ANY (by_meaning || by_words || by_recency)
     ),
     scored AS (
-      SELECT p.*, s.similarity, s.similarity * p.confidence * p.decay * p.weight AS score
+      SELECT p.*, s.similarity, _product(s.similarity, p.confidence, p.decay, p.weight) AS score
       FROM part AS p CROSS JOIN LATERAL (SELECT similarity(p.semantic, p.lexical)) AS s(similarity)
     )
     SELECT s.memory_id, s.content, s.type, s.score, s.similarity, s.semantic, s.lexical, s.confidence, s.decay, s.weight,

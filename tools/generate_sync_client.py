@@ -10,6 +10,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parent.parent / "hindsight"
 REPLACEMENTS = [
     (r"\A\"\"\".*?\"\"\"", '"""The sync client. Made from client.py by `make generate`: change that one."""'),
+    (r"from anyio import sleep\n", "from time import sleep\n"),
     (r"from anyio\.to_thread import run_sync\n", ""),
     (r"await run_sync\((lambda: )?([\w.]+)\)", r"\2"),
     (r"await run_sync\(([\w.]+), ", r"\1("),

@@ -1,21 +1,29 @@
 -- The score, in small public functions: each is the formula that recall uses, and nothing else.
 
 -- decay: exp(−decay_rate · days), the part of its weight that a memory keeps days after it was last confirmed.
+-- The exponent stays between 1e-9 and 200, since double precision raises on underflow.
 CREATE OR REPLACE FUNCTION hindsight.decay(days double precision, decay_rate double precision)
   RETURNS double precision
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN pg_catalog.exp(-least(decay_rate * greatest(days, 0), 200));
+RETURN CASE WHEN decay_rate < 1e-9 OR days < 1e-9 THEN 1
+            ELSE pg_catalog.exp(-least(least(decay_rate, 1e6) * days, 200)) END;
 COMMENT ON FUNCTION hindsight.decay(double precision, double precision) IS
   'exp(−decay_rate · days): what a memory weighs days after it was last confirmed.';
 
+-- _product: the four parts multiplied. A part under 1e-60 counts as none: double precision raises on underflow.
+CREATE OR REPLACE FUNCTION hindsight._product(
+  similarity double precision, confidence double precision, decay double precision, weight double precision)
+  RETURNS double precision
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN least(similarity, confidence, weight) < 1e-60 THEN 0 ELSE similarity * confidence * decay * weight END;
+
 -- score: similarity × confidence × exp(−decay_rate · days) × weight, in [0, 1] for parts in [0, 1].
--- The exponent stops at −200: double precision would underflow, and nothing that old is told apart.
 CREATE OR REPLACE FUNCTION hindsight.score(
   similarity double precision, confidence double precision, days double precision, decay_rate double precision,
   weight double precision DEFAULT 1)
   RETURNS double precision
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN similarity * confidence * hindsight.decay(days, decay_rate) * weight;
+RETURN hindsight._product(similarity, confidence, hindsight.decay(days, decay_rate), weight);
 COMMENT ON FUNCTION hindsight.score(double precision, double precision, double precision, double precision, double precision) IS
   'similarity × confidence × exp(−decay_rate · days) × weight.';
 

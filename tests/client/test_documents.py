@@ -1,0 +1,119 @@
+"""The documents and the deployment files say what the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import AliasChoices
+
+from hindsight.config import Settings
+
+ROOT = Path(__file__).parents[2]
+
+
+def names(setting: str) -> list[str]:
+    alias = Settings.model_fields[setting].validation_alias
+    return (
+        [str(name) for name in alias.choices] if isinstance(alias, AliasChoices) else [f"HINDSIGHT_{setting.upper()}"]
+    )
+
+
+def table_row(setting: str) -> str:
+    field = Settings.model_fields[setting]
+    own, *others = names(setting)
+    default = {None: "", False: "`false`"}.get(field.default, f"`{field.default}`")
+    return f"| `{own}` | {', '.join(f'`{other}`' for other in others)} | {default} | {field.description} |"
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+    return loaded
+
+
+def test_the_table_of_settings_is_the_settings() -> None:
+    lines = (ROOT / "docs/configuration.md").read_text(encoding="utf-8").splitlines()
+    rows = [line for line in lines if line.startswith("| `HINDSIGHT_")]
+    assert rows == [table_row(setting) for setting in Settings.model_fields]
+
+
+def test_the_example_of_an_environment_names_every_setting() -> None:
+    example = (ROOT / ".env.example").read_text(encoding="utf-8")
+    for setting in Settings.model_fields:
+        own, *others = names(setting)
+        assert f"\n#{own}=" in example
+        assert all(other in example for other in others)
+
+
+def test_the_variables_that_compose_asks_for_are_in_the_example() -> None:
+    asked = set(re.findall(r"\$\{(\w+)", (ROOT / "docker-compose.yml").read_text(encoding="utf-8")))
+    assert asked == {"POSTGRES_PASSWORD", "HINDSIGHT_TOKEN", "HINDSIGHT_PORT"}
+    example = (ROOT / ".env.example").read_text(encoding="utf-8")
+    assert all(f"\n#{name}=" in example for name in asked)
+
+
+def test_compose_starts_the_server_after_the_schema_after_the_database(compose: dict[str, Any]) -> None:
+    database, migrate, server = (compose["services"][name] for name in ("database", "migrate", "server"))
+    assert database["healthcheck"]["test"][:2] == ["CMD", "pg_isready"]
+    assert [volume.split(":")[0] for volume in database["volumes"]] == list(compose["volumes"])
+    assert migrate["depends_on"]["database"]["condition"] == "service_healthy"
+    assert server["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
+    assert migrate["restart"] == "no"
+    assert (database["restart"], server["restart"]) == ("unless-stopped", "unless-stopped")
+    assert server["environment"]["HINDSIGHT_DATABASE_URL"].split("@")[1].split(":")[0] in compose["services"]
+
+
+def test_compose_publishes_on_loopback_only_and_holds_no_secret(compose: dict[str, Any]) -> None:
+    published = [port for service in compose["services"].values() for port in service.get("ports", [])]
+    assert all(port.startswith("127.0.0.1:") for port in published)
+    for service in compose["services"].values():
+        for name, value in service["environment"].items():
+            if re.search("PASSWORD|TOKEN|KEY", name):
+                assert value.startswith("${")
+            assert not re.search("//[^@/]*:[^@/]*@", value)
+
+
+def test_compose_gives_the_server_settings_that_it_takes(compose: dict[str, Any]) -> None:
+    known = {name for setting in Settings.model_fields for name in names(setting)} | {"PGPASSWORD"}
+    assert set(compose["services"]["server"]["environment"]) <= known
+
+
+def test_the_image_is_small_and_does_not_run_as_root() -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    final = dockerfile.rpartition("\nFROM ")[2]
+    assert re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE) == ["python:3.12-slim"] * 2
+    assert re.findall(r"^USER (\d+)", final, re.MULTILINE) == ["10001"]
+    assert "apt-get" not in dockerfile
+    assert 'ENTRYPOINT ["hindsight"]' in final
+    assert "/health" in final
+
+
+def test_only_what_the_wheel_needs_goes_to_the_builder() -> None:
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split("\n")
+    kept = {line[1:] for line in ignored if line.startswith("!")}
+    copied = {
+        name
+        for line in re.findall(
+            r"^COPY (?!--from)(.*)$", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE
+        )
+        for name in line.split()[:-1]
+    }
+    assert "*" in ignored
+    assert "**/.env*" in ignored
+    assert copied == kept
+    assert all((ROOT / name).exists() for name in kept)
+
+
+def test_the_commands_of_the_documents_exist() -> None:
+    from hindsight.cli import app
+
+    for document in [*sorted(ROOT.glob("docs/*.md")), ROOT / "README.md"]:
+        text = document.read_text(encoding="utf-8")
+        for command in re.findall(r"^(?:\$ )?hindsight ([a-z]+)", text, re.MULTILINE):
+            assert command in app, f"{document.name}: hindsight {command}"
+        for target in re.findall(r"^(?:\$ )?make ([a-z]+)", text, re.MULTILINE):
+            assert f"\n{target}:" in (ROOT / "Makefile").read_text(encoding="utf-8"), f"{document.name}: make {target}"

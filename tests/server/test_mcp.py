@@ -1,0 +1,391 @@
+"""What an agent sees of the MCP server, whatever the transport."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from fastmcp import Client
+
+from hindsight.arguments import TYPES
+from hindsight.database import migrate
+from hindsight.errors import AccessDenied, DatabaseUnavailable
+from hindsight.guidance import GUIDANCE
+from hindsight.mcp_server import build_server
+from hindsight.results import Recalled
+from hindsight.service import MemoryService
+
+NAMES = ["memory_store", "memory_recall", "memory_update", "memory_forget"]
+NOBODY = "00000000-0000-4000-8000-000000000000"
+
+
+def keys_of(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        yield from schema
+    for inner in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else []:
+        yield from keys_of(inner)
+
+
+# ---- what is offered ------------------------------------------------------------------------------------------
+
+
+async def test_four_tools_are_offered_each_saying_when_to_use_it_and_when_not(client):
+    tools = {tool.name: tool for tool in await client.list_tools()}
+    assert list(tools) == NAMES
+    for tool in tools.values():
+        assert "Use it" in tool.description
+        assert "Don't use it" in tool.description
+        assert all(schema["description"] for schema in tool.input_schema["properties"].values())
+
+
+async def test_the_schemas_are_flat(settings):
+    async with Client(build_server(settings.model_copy(update={"tool_aliases": True}))) as client:
+        for tool in await client.list_tools():
+            found = set(keys_of(tool.input_schema)) | set(keys_of(tool.output_schema))
+            assert not found & {"$defs", "$ref", "anyOf", "oneOf", "allOf", "definitions"}, tool.name
+            for name, schema in tool.input_schema["properties"].items():
+                assert isinstance(schema["type"], str), name
+                assert "default" not in schema or schema["default"] is not None, name
+
+
+async def test_recall_says_that_it_only_reads_and_forget_that_it_takes_away(client):
+    hints = {tool.name: tool.annotations for tool in await client.list_tools()}
+    assert [name for name in NAMES if hints[name].read_only_hint] == ["memory_recall"]
+    assert [name for name in NAMES if hints[name].destructive_hint] == ["memory_forget"]
+    assert [name for name in NAMES if hints[name].idempotent_hint] == ["memory_update", "memory_forget"]
+
+
+async def test_other_servers_names_for_the_tools_are_offered_only_when_asked_for(settings):
+    async with Client(build_server(settings.model_copy(update={"tool_aliases": True}))) as client:
+        names = {tool.name for tool in await client.list_tools()}
+        assert names == {*NAMES, "memory_write", "write_memory", "search_memory", "update_memory"}
+        written = await client.call_tool("memory_write", {"content": "服务器在东京", "memory_type": "fact"})
+        memory_id = written.structured_content["memory_id"]
+        await client.call_tool("update_memory", {"memory_id": memory_id, "content": "服务器在大阪"})
+        found = await client.call_tool("search_memory", {"query": "服务器在哪里", "type_filter": "fact"})
+        assert [m["content"] for m in found.structured_content["memories"]] == ["服务器在大阪"]
+
+
+async def test_the_guidance_is_the_servers_instructions_and_a_prompt(client):
+    assert client.instructions == GUIDANCE
+    prompt = await client.get_prompt("memory_guidance")
+    assert prompt.messages[0].content.text == GUIDANCE
+    for said in (
+        "last time",
+        "before",
+        "上次",
+        "之前",
+        "preference",
+        "decision",
+        "environment",
+        "not obvious",
+        "secrets",
+    ):
+        assert said in GUIDANCE
+
+
+def test_the_types_offered_are_the_databases(db):
+    assert {row["type"] for row in db.rows("SELECT type FROM hindsight.memory_type")} == set(TYPES)
+
+
+# ---- storing, recalling, correcting, forgetting -----------------------------------------------------------------
+
+
+async def test_what_was_stored_is_recalled_with_every_part_of_its_score(call):
+    stored = await call("memory_store", content="SSH端口是49222，请记住", tags=["ssh"], session_id="s1")
+    assert stored["outcome"] == "stored"
+    (memory,) = (await call("memory_recall", query="49222"))["memories"]
+    assert memory["memory_id"] == stored["memory_id"]
+    assert set(memory) == {field.name for field in fields(Recalled)}
+    parts = memory["similarity"] * memory["confidence"] * memory["decay"] * memory["weight"]
+    assert memory["score"] == pytest.approx(parts)
+    assert memory["channels"] == ["text"]
+
+
+async def test_the_text_of_an_answer_is_the_same_json_without_what_is_empty(client):
+    await client.call_tool("memory_store", {"content": "外币汇率换算接口每天凌晨更新一次"})
+    result = await client.call_tool("memory_recall", {"query": "汇率换算"})
+    (short,) = json.loads(result.content[0].text)["memories"]
+    (full,) = result.structured_content["memories"]
+    assert short["content"] == full["content"] == "外币汇率换算接口每天凌晨更新一次"
+    assert short["score"] == pytest.approx(full["score"], abs=1e-4)
+    assert short == {
+        key: pytest.approx(full[key], abs=1e-4) if isinstance(full[key], float) else full[key] for key in short
+    }
+    assert all(full[key] in (None, [], {}) for key in full.keys() - short.keys())
+
+
+async def test_nothing_relevant_is_an_empty_list(call):
+    await call("memory_store", content="the staging database lives in Frankfurt")
+    assert await call("memory_recall", query="favourite ice cream") == {"memories": []}
+
+
+async def test_a_correction_takes_the_old_texts_place(call):
+    stored = await call("memory_store", content="the deploy key is kept in vault A", metadata={"by": "ops"})
+    changed = await call("memory_update", memory_id=stored["memory_id"], content="the deploy key is kept in vault B")
+    assert (changed["version"], changed["metadata"]) == (2, {"by": "ops"})
+    found = await call("memory_recall", query="deploy key")
+    assert [memory["content"] for memory in found["memories"]] == ["the deploy key is kept in vault B"]
+
+
+async def test_a_new_value_of_a_slot_supersedes_the_old_one(call):
+    old = await call("memory_store", content="用户使用 Windows", slot="user.os")
+    new = await call("memory_store", content="用户现在使用 Ubuntu", slot="user.os")
+    assert (new["outcome"], new["related_id"]) == ("superseding", old["memory_id"])
+
+
+async def test_forgetting_twice_is_the_same_as_once(call):
+    stored = await call("memory_store", content="the old office is in Lyon")
+    first = await call("memory_forget", memory_id=stored["memory_id"], reason="moved")
+    again = await call("memory_forget", memory_id=stored["memory_id"])
+    assert (first["outcome"], again["outcome"]) == ("forgotten", "already forgotten")
+    assert (await call("memory_recall", query="old office"))["memories"] == []
+
+
+async def test_a_bank_that_is_named_is_used_instead_of_the_usual_one(call, refused, bank):
+    await call("memory_store", content="the red team meets on Mondays", bank=bank)
+    assert (await call("memory_recall", query="red team"))["memories"] == []
+    assert len((await call("memory_recall", query="red team", bank=bank))["memories"]) == 1
+    assert "unknown bank 'nobody'" in await refused("memory_recall", query="red team", bank="nobody")
+
+
+async def test_metadata_that_names_another_bank_is_only_data(call, bank):
+    await call("memory_store", content="isolation holds", metadata={"bank": bank, "user_id": "u2"})
+    assert (await call("memory_recall", query="isolation", bank=bank))["memories"] == []
+    (memory,) = (await call("memory_recall", query="isolation", metadata='{"user_id": "u2"}'))["memories"]
+    assert memory["metadata"] == {"bank": bank, "user_id": "u2"}
+
+
+async def test_an_id_of_another_bank_is_not_found_in_the_words_of_an_unknown_one(call, refused, bank):
+    foreign = (await call("memory_store", content="belongs elsewhere", bank=bank))["memory_id"]
+    for tool, more in (("memory_forget", {}), ("memory_update", {"content": "mine"})):
+        told = await refused(tool, memory_id=foreign, **more)
+        assert told.replace(foreign, NOBODY) == await refused(tool, memory_id=NOBODY, **more)
+
+
+async def test_confidence_zero_is_zero(call):
+    stored = await call("memory_store", content="maybe they use Podman", confidence=0, importance=0.0)
+    assert stored["outcome"] == "pending"
+    assert (await call("memory_recall", query="Podman"))["memories"] == []
+    (memory,) = (await call("memory_recall", query="Podman", include_pending="true"))["memories"]
+    assert (memory["confidence"], memory["score"]) == (0, 0)
+
+
+# ---- what models send -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "tags",
+    ["a,b", '["a", "b"]', ["a", "b"], " a ， b ", ["a", " b ", ""]],
+)
+async def test_tags_come_in_any_form(call, tags):
+    await call("memory_store", content=f"tagged as {tags!r}", tags=tags)
+    (memory,) = (await call("memory_recall", query="tagged", tags=tags, all_tags=tags))["memories"]
+    assert memory["tags"] == ["a", "b"]
+
+
+async def test_numbers_booleans_and_objects_may_come_as_text(call):
+    for place in range(8):
+        await call("memory_store", content=f"note {place}", confidence="0.9", metadata='{"place": 1}', session_id=7)
+    found = await call("memory_recall", query="note", top_k="5", include_pending="false", min_score="0.0")
+    assert len(found["memories"]) == 5
+    assert {(m["confidence"], m["session_id"]) for m in found["memories"]} == {(0.9, "7")}
+    assert len((await call("memory_recall", query="note", top_k=5.0, metadata={"place": 1}))["memories"]) == 5
+
+
+async def test_null_blank_and_empty_mean_that_an_argument_was_left_out(call):
+    absent: dict[str, Any] = {"type": "", "tags": "", "session_id": None, "slot": " ", "expires_at": "", "metadata": ""}
+    await call("memory_store", content="猫叫小黑", bank=None, confidence=None, **absent)
+    filters: dict[str, Any] = {"types": [], "tags": [], "all_tags": None, "since": "", "entities": "[]", "metadata": {}}
+    (memory,) = (await call("memory_recall", query="小黑", top_k="", min_score=None, bank="", **filters))["memories"]
+    assert (memory["type"], memory["tags"], memory["slot"]) == ("fact", [], None)
+
+
+async def test_types_may_be_written_in_capitals(call):
+    await call("memory_store", content="we chose Postgres", type="Decision")
+    (memory,) = (await call("memory_recall", query="Postgres", types="DECISION, Fact"))["memories"]
+    assert memory["type"] == "decision"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("memory_recall", {"query": "x", "top_k": "five"}, "top_k must be a whole number, got 'five'"),
+        ("memory_recall", {"query": "x", "top_k": 2.5}, "top_k must be a whole number, got 2.5"),
+        ("memory_recall", {"query": "x", "top_k": True}, "top_k must be a whole number, got True"),
+        ("memory_recall", {"query": "x", "top_k": 10**30}, "top_k is far too large"),
+        ("memory_recall", {"query": "x", "tags": 5}, "tags must be a list of texts, got 5"),
+        ("memory_recall", {"query": "x", "tags": [["a"]]}, "tags must be a list of texts, got [['a']]"),
+        ("memory_recall", {"query": "x", "metadata": "[1]"}, "metadata must be a JSON object, got [1]"),
+        ("memory_recall", {"query": "x", "include_pending": "maybe"}, "include_pending must be true or false"),
+        ("memory_recall", {"query": "x", "since": "last week"}, "since is not a time: 'last week'"),
+        ("memory_recall", {"query": "x", "time_range": "last week"}, "time_range is not a range of times"),
+        ("memory_recall", {"query": "x", "types": "facts"}, "unknown type 'facts'"),
+        ("memory_recall", {"query": {"q": 1}}, "query must be text, got {'q': 1}"),
+        ("memory_store", {"content": "x", "confidence": "NaN"}, "confidence must be a number, got 'NaN'"),
+        ("memory_store", {"content": "x", "confidence": 1.5}, "confidence must lie between 0 and 1, got 1.5"),
+        ("memory_store", {"content": "x", "type": "note"}, "unknown type 'note'"),
+        ("memory_store", {"content": "x", "source": "web"}, "unknown source 'web'"),
+        ("memory_store", {"content": "x", "expires_at": "2001-01-01"}, "has passed already"),
+        ("memory_store", {}, "memory_store needs content"),
+        ("memory_update", {"memory_id": NOBODY}, "this changes nothing"),
+        ("memory_forget", {"memory_id": "42"}, "memory_id is not a UUID: '42'"),
+        ("memory_forget", {}, "memory_forget needs memory_id"),
+    ],
+)
+async def test_a_value_that_cannot_be_meant_is_refused_by_the_arguments_name(refused, tool, arguments, said):
+    assert said in await refused(tool, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("memory_recall", {"query": "x", "limit": 3}, "memory_recall takes no argument 'limit'. Did you mean top_k"),
+        ("memory_recall", {"query": "x", "user_id": "u"}, "Did you mean bank"),
+        ("memory_recall", {"query": "x", "tag": "u"}, "Did you mean tags"),
+        ("memory_recall", {"query": "x", "min_scores": 0.5}, "Did you mean min_score"),
+        ("memory_store", {"text": "x"}, "Did you mean content"),
+        ("memory_forget", {"id": NOBODY}, "Did you mean memory_id"),
+        ("memory_forget", {"memory_id": NOBODY, "zzz": 1}, "It takes memory_id, reason, bank"),
+    ],
+)
+async def test_an_unknown_argument_is_refused_and_the_right_one_named(refused, tool, arguments, said):
+    assert said in await refused(tool, **arguments)
+
+
+@pytest.mark.parametrize(
+    "time_range",
+    [
+        {"start": "2026-03-01", "end": "2026-04-01T00:00:00+08:00"},
+        {"since": "2026-03-01T00:00:00Z", "until": None},
+        {"from": "2026-03-01", "to": ""},
+        "2026-03-01/2026-04-01",
+        "2026-03-01/..",
+        "2026-03-01/",
+        ["2026-03-01", "2026-04-01"],
+        '{"start": "2026-03-01", "end": "2026-04-01"}',
+        '["2026-03-01", null]',
+    ],
+)
+async def test_a_range_of_times_is_taken_in_the_forms_that_clients_use(call, time_range):
+    for day in ("2026-02-20", "2026-03-15"):
+        await call("memory_store", content=f"met Anna on {day}", occurred_at=day)
+    found = await call("memory_recall", query="met Anna", time_range=time_range)
+    assert [memory["content"] for memory in found["memories"]] == ["met Anna on 2026-03-15"]
+
+
+async def test_a_time_without_a_zone_is_utc(call):
+    await call("memory_store", content="standup moved", occurred_at="2026-03-01T09:30:00")
+    (memory,) = (await call("memory_recall", query="standup", since="2026-03-01T17:30:00+08:00"))["memories"]
+    assert datetime.fromisoformat(memory["occurred_at"]) == datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
+    assert (await call("memory_recall", query="standup", since="2026-03-01 09:30:01"))["memories"] == []
+
+
+async def test_one_argument_under_two_names_must_say_one_thing(call, refused):
+    assert await call("memory_recall", query="x", types=["fact"], type_filter=["fact"]) == {"memories": []}
+    assert "got types twice" in await refused("memory_recall", query="x", types=["fact"], type_filter=["todo"])
+
+
+# ---- hostile and extreme values ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ['") or true or ("', "'; DROP TABLE hindsight.memory; --", "%", "\\", "{}", "$1"])
+async def test_a_filters_value_is_only_a_value(call, value):
+    await call("memory_store", content="untagged and plain")
+    filters = ({"tags": [value]}, {"all_tags": [value]}, {"session_id": value}, {"entities": [value]})
+    for given in (*filters, {"metadata": {value: value}}):
+        assert (await call("memory_recall", query="untagged", **given))["memories"] == []
+    await call("memory_store", content="tagged strangely", tags=[value])
+    assert len((await call("memory_recall", query="tagged", tags=[value]))["memories"]) == 1
+
+
+@pytest.mark.parametrize("top_k", [0, -1, 10**6])
+async def test_a_top_k_out_of_bounds_is_refused_with_the_bounds(refused, top_k):
+    assert f"top_k must lie between 1 and 1000, got {top_k}" in await refused("memory_recall", query="x", top_k=top_k)
+
+
+async def test_a_query_may_be_empty_or_nothing_but_stop_words(call):
+    await call("memory_store", content="the latest thing")
+    assert len((await call("memory_recall"))["memories"]) == 1
+    assert (await call("memory_recall", query="the of and"))["memories"] == []
+
+
+async def test_a_text_that_is_empty_or_too_long_is_refused_with_the_limit(refused):
+    for blank in ("", "  \n"):
+        assert "content is empty" in await refused("memory_store", content=blank)
+    assert "100000 characters, at most 10000" in await refused("memory_store", content="長" * 100_000)
+    assert "50000 characters, at most 10000" in await refused("memory_recall", query="長" * 50_000)
+
+
+async def test_a_nul_is_refused_by_name_and_every_other_character_comes_back(call, refused):
+    assert "content holds a NUL character (U+0000) at offset 1" in await refused("memory_store", content="a\0b")
+    strange = "🧑‍🚀 שלום مرحبا \u202eabc\u202c é é ﬁ 𝒳 \ufffe"
+    stored = await call("memory_store", content=strange, tags=["🧑‍🚀"])
+    (memory,) = (await call("memory_recall", query="שלום"))["memories"]
+    assert (memory["memory_id"], memory["content"]) == (stored["memory_id"], strange)
+
+
+# ---- starting, and failing -----------------------------------------------------------------------------------------
+
+
+class Broken(MemoryService):
+    async def recall(self) -> list[Recalled]:
+        raise RuntimeError("SELECT secret FROM postgresql://user:password@host/db")
+
+
+async def test_an_unexpected_error_tells_the_client_nothing_and_the_log_everything(settings, caplog):
+    async with Client(build_server(settings, Broken(settings))) as client:
+        result = await client.call_tool("memory_recall", {}, raise_on_error=False)
+    assert result.is_error
+    assert result.content[0].text == "something went wrong inside the server; its log tells what"
+    assert "SELECT secret" in caplog.text
+
+
+async def test_the_usual_bank_is_made_and_a_bank_that_is_there_is_kept(settings, db):
+    for _ in range(2):
+        async with Client(build_server(settings)) as client:
+            await client.call_tool("memory_store", {"content": "still here"})
+    assert len(db.call("recall", bank=settings.bank, query="")) == 1
+
+
+async def test_a_role_without_rights_on_the_usual_bank_is_told_so(settings, bank, shared_url, login):
+    stranger = settings.model_copy(
+        update={"bank": bank, "database_url": type(settings.database_url)(login(shared_url, "hindsight_app"))}
+    )
+    with pytest.raises(AccessDenied, match="is taken"):
+        async with MemoryService(stranger).opened():
+            pass
+
+
+async def test_a_database_without_the_schema_is_waited_for(settings, new_database, caplog):
+    late = settings.model_copy(update={"database_url": type(settings.database_url)(new_database())})
+    opening = asyncio.create_task(Client(build_server(late)).__aenter__())
+    while "waiting for the database" not in caplog.text:
+        await asyncio.sleep(0.05)
+    await asyncio.to_thread(migrate, late.database_url.get_secret_value())
+    client = await asyncio.wait_for(opening, 10)
+    assert (await client.call_tool("memory_recall", {})).structured_content == {"memories": []}
+    await client.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("", "no schema hindsight yet. Run: hindsight migrate"),
+        ("postgresql://me:sesame@127.0.0.1:9/x", "can't be reached"),
+    ],
+)
+async def test_waiting_ends_with_what_is_missing_and_no_secret(settings, new_database, caplog, url, said):
+    update = {"database_url": type(settings.database_url)(url or new_database()), "connect_timeout": 0.3}
+    with caplog.at_level(logging.INFO), pytest.raises(DatabaseUnavailable, match=r"waited 0\.3 seconds") as caught:
+        async with MemoryService(settings.model_copy(update=update)).opened():
+            pass
+    assert said in str(caught.value)
+    assert "waiting for the database" in caplog.text
+    assert "sesame" not in caplog.text + str(caught.value)

@@ -1,0 +1,168 @@
+"""The stdio server as a real process: what clients of agents start."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastmcp import Client
+from fastmcp.client.transports import StdioTransport
+from processes import environment, new_bank
+
+NOISE = """
+import atexit, logging, os, sys, warnings
+
+logging.basicConfig(stream=sys.stdout, level=logging.DEBUG, force=True)
+print("noise of an import")
+atexit.register(print, "noise at the end")
+
+import hindsight.service
+
+class Noisy(hindsight.service.MemoryService):
+    async def store(self, content: str) -> dict:
+        print("noise of a tool, unflushed")
+        print("noise of a tool", flush=True)
+        os.write(1, b"noise past Python\\n")
+        os.system("echo noise of a child")
+        logging.getLogger("anything").error("noise of a log")
+        warnings.warn("noise of a warning")
+        return {"content": content}
+
+hindsight.service.MemoryService = Noisy
+import hindsight.mcp_server
+hindsight.mcp_server.main()
+"""
+
+
+class Wire:
+    """A server process, and JSON-RPC with it, line by line."""
+
+    def __init__(self, directory: Path, *command: str, **settings: str) -> None:
+        settings = {"embedding_provider": "none", **settings}
+        self.errors = directory / f"{new_bank()}.log"
+        with self.errors.open("w") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, *(command or ("-m", "hindsight.mcp_server"))],
+                cwd=directory,
+                env=environment(**settings),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+        self.number = 0
+
+    def __enter__(self) -> Wire:
+        client = {"name": "test", "version": "1"}
+        self.ask("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=client)
+        self.send(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def send(self, line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def ask(self, method: str, **params: Any) -> Any:
+        self.number += 1
+        self.send(json.dumps({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}))
+        answer = json.loads(self.line())
+        assert answer["id"] == self.number
+        return answer["result"]
+
+    def call(self, tool: str, **arguments: Any) -> Any:
+        return self.ask("tools/call", name=tool, arguments=arguments)["structuredContent"]
+
+    def end(self) -> tuple[int, str]:
+        """Closes the input, as a client does: the exit code, and what was still written."""
+        rest, _ = self.process.communicate(timeout=20)
+        return self.process.returncode, rest
+
+
+@pytest.fixture
+def wire(shared_url: str, directory: Path) -> Iterator[Wire]:
+    with Wire(directory, database_url=shared_url, bank=new_bank()) as wire:
+        yield wire
+
+
+async def test_a_real_client_stores_and_recalls(shared_url, directory):
+    transport = StdioTransport(
+        sys.executable,
+        ["-m", "hindsight.mcp_server"],
+        env=environment(database_url=shared_url, bank=new_bank(), embedding_provider="none"),
+        cwd=str(directory),
+        keep_alive=False,
+    )
+    async with Client(transport) as client:
+        stored = await client.call_tool("memory_store", {"content": "上次的问题是 BIOS 没开虚拟化", "tags": "docker"})
+        found = await client.call_tool("memory_recall", {"query": "上次 BIOS 的问题"})
+        (memory,) = found.structured_content["memories"]
+        assert memory["memory_id"] == stored.structured_content["memory_id"]
+        assert memory["content"] == "上次的问题是 BIOS 没开虚拟化"
+
+
+def test_only_json_rpc_comes_out_whatever_is_printed_logged_or_warned(shared_url, directory):
+    with Wire(directory, "-c", NOISE.replace('print("noise of an import")\n', ""), database_url=shared_url) as wire:
+        assert wire.call("memory_store", content="安静") == {"content": "安静"}
+        assert wire.end() == (0, "")
+    log = wire.errors.read_text()
+    for noise in ("of a tool, unflushed", "of a tool\n", "past Python", "of a child", "of a log", "of a warning"):
+        assert f"noise {noise}" in log
+
+
+def test_there_is_no_banner_and_no_word_before_the_first_answer(wire):
+    assert wire.end() == (0, "")
+    assert wire.errors.read_text() == ""
+
+
+def test_a_line_that_is_no_json_does_not_end_the_server(wire):
+    wire.send("this is not JSON")
+    assert wire.call("memory_recall", query="x") == {"memories": []}
+
+
+def test_a_nul_and_a_lone_surrogate_are_refused_at_once(wire):
+    for escape, said in (("\\u0000", "NUL character (U+0000) at offset 1"), ("\\ud800", "U+D800")):
+        params = '{"name": "memory_store", "arguments": {"content": "a%s"}}' % escape  # noqa: UP031
+        wire.send('{"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": %s}' % params)  # noqa: UP031
+        answer = json.loads(wire.line())
+        assert (answer["id"], answer["result"]["isError"]) == (77, True)
+        assert said in answer["result"]["content"][0]["text"]
+
+
+def test_a_kill_between_two_calls_loses_nothing_that_was_acknowledged(shared_url, directory):
+    bank = new_bank()
+    with Wire(directory, database_url=shared_url, bank=bank) as wire:
+        memory_id = wire.call("memory_store", content="SSH 端口是 49222")["memory_id"]
+        wire.process.send_signal(signal.SIGKILL)
+        wire.process.wait()
+    with Wire(directory, database_url=shared_url, bank=bank) as wire:
+        assert [m["memory_id"] for m in wire.call("memory_recall", query="49222")["memories"]] == [memory_id]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_at_once_though_the_input_stays_open(wire, number):
+    wire.process.send_signal(number)
+    assert wire.process.wait(5) == 0
+    assert "Traceback" not in wire.errors.read_text()
+
+
+def test_a_server_that_cannot_start_says_why_in_one_line(shared_url, directory):
+    wire = Wire(directory, database_url="postgresql://me:sesame@127.0.0.1:9/x", connect_timeout="0")
+    assert wire.end() == (69, "")
+    (line,) = wire.errors.read_text().splitlines()
+    assert line.startswith("hindsight: the database can't be reached")
+    assert "sesame" not in line

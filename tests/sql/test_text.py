@@ -1,0 +1,58 @@
+"""The words that a text is found by."""
+
+import pytest
+
+from tests.conftest import Database
+
+
+def lexemes(db: Database, text: str, *, whole: bool = True, language: str = "english") -> set[str]:
+    return set(db.value("SELECT tsvector_to_array(hindsight.text_tsv_v1(%s, %s, %s))", (language, text, whole)))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The errors are running", {"error", "run"}),
+        ("汇率换算", {"汇率", "率换", "换算", "算"}),
+        ("猫", {"猫"}),
+        ("SSH端口是49222", {"ssh", "端口", "口是", "是", "49222"}),
+        ("ERR-7731", {"err", "7731", "err-7731"}),
+        ("user_id", {"user", "id", "user_id"}),
+        ("C++ and C#", {"c", "c++", "c#"}),
+        ("ＡＢＣ１２３", {"abc123"}),
+        ("東京タワー", {"東京", "京タ", "タワ", "ワー", "ー"}),
+        ("서울시청", {"서울", "울시", "시청", "청"}),
+        ("don't do that", set()),
+        ("", set()),
+    ],
+)
+def test_a_text_has_the_words_of_its_language_its_identifiers_and_bigrams(
+    db: Database, text: str, expected: set[str]
+) -> None:
+    assert lexemes(db, text) == expected
+
+
+def test_a_query_has_no_half_bigrams_unless_it_is_one_character(db: Database) -> None:
+    assert lexemes(db, "汇率换算", whole=False) == {"汇率", "率换", "换算"}
+    assert lexemes(db, "猫", whole=False) == {"猫"}
+
+
+def test_a_german_bank_stems_german(db: Database) -> None:
+    assert lexemes(db, "Die Häuser stehen", language="german") == {"haus", "steh"}
+
+
+@pytest.mark.parametrize("character", ["x", "汇", "🚀", "'", "\\", ":", "&"])
+def test_a_text_of_the_greatest_length_has_words_and_no_error(db: Database, character: str) -> None:
+    assert isinstance(lexemes(db, character * 10_000), set)
+
+
+def test_the_parts_of_a_memory_are_labelled_by_weight(db: Database) -> None:
+    document = db.value(
+        "SELECT hindsight.document_tsv_v1('english', 'alpha', '{beta}', '{gamma}', 'delta', 'epsilon')::text"
+    )
+    assert set(document.split()) == {"'alpha':1A", "'beta':2B", "'gamma':3B", "'delta':4B", "'epsilon':5C"}
+
+
+def test_an_unknown_language_is_refused_when_the_bank_is_made(db: Database) -> None:
+    with pytest.raises(Exception, match="unknown text-search configuration 'klingon'"):
+        db.call("create_bank", bank="qo'noS", language="klingon")
