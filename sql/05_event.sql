@@ -94,6 +94,7 @@ CREATE OR REPLACE FUNCTION hindsight.history(bank text, memory_id uuid)
   RETURNS TABLE (at timestamptz, principal text, action text, reason text, before jsonb, after jsonb)
   LANGUAGE plpgsql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
+  SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 DECLARE

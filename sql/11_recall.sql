@@ -17,6 +17,7 @@ CREATE OR REPLACE FUNCTION hindsight.recall(
   RETURNS SETOF hindsight.recalled
   LANGUAGE plpgsql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
+  SET enable_seqscan = off
   SET hnsw.iterative_scan = strict_order
   SET hnsw.ef_search = 64
   SET hnsw.max_scan_tuples = 40000

@@ -48,29 +48,38 @@ def settings(shared_url: str) -> Settings:
     return Settings(database_url=shared_url, embedding_provider="none", bank=new_bank(), connect_timeout=5)
 
 
-@pytest.fixture
-async def client(settings: Settings) -> AsyncIterator[Client[Any]]:
-    """An MCP client of a server in this process."""
-    async with Client(build_server(settings)) as connected:
+@pytest.fixture(scope="session")
+async def client(shared_url: str) -> AsyncIterator[Client[Any]]:
+    """An MCP client of a server in this process, which tests share."""
+    shared = Settings(database_url=shared_url, embedding_provider="none", bank=new_bank())
+    async with Client(build_server(shared)) as connected:
         yield connected
 
 
 @pytest.fixture
-def call(client: Client[Any]) -> Ask:
-    """Calls a tool: its structured answer."""
+def own(db: Any) -> str:
+    """A bank of the test's own."""
+    name = new_bank()
+    db.call("create_bank", bank=name)
+    return name
+
+
+@pytest.fixture
+def call(client: Client[Any], own: str) -> Ask:
+    """Calls a tool on the test's own bank: its structured answer."""
 
     async def called(tool: str, **arguments: Any) -> Any:
-        return (await client.call_tool(tool, arguments)).structured_content
+        return (await client.call_tool(tool, {"bank": own, **arguments})).structured_content
 
     return called
 
 
 @pytest.fixture
-def refused(client: Client[Any]) -> Ask:
+def refused(client: Client[Any], own: str) -> Ask:
     """Calls a tool that refuses: its sentence."""
 
     async def called(tool: str, **arguments: Any) -> str:
-        result = await client.call_tool(tool, arguments, raise_on_error=False)
+        result = await client.call_tool(tool, {"bank": own, **arguments}, raise_on_error=False)
         assert result.is_error, result.structured_content
         return str(result.content[0].text)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 import subprocess
 import sys
@@ -266,22 +265,9 @@ def test_the_refusal_to_start_is_one_line_and_an_exit_code(directory):
 # ---- the end ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [15, 2])
-async def test_a_server_ends_in_order_while_clients_listen(shared_url, directory, number):
+async def test_a_server_ends_in_order_while_clients_listen(shared_url, directory):
     started = start_http(directory, database_url=shared_url, bank=new_bank())
     async with Client(f"{started.url}/sse") as client:
         await client.list_tools()
-        assert await asyncio.to_thread(started.end, number) == 0
+        assert await asyncio.to_thread(started.end, 2) == 0  # SIGINT; the other servers end by SIGTERM
         assert "Traceback" not in started.log
-
-
-def test_what_was_acknowledged_survives_a_kill(shared_url, directory):
-    bank = new_bank()
-    started = start_http(directory, database_url=shared_url, bank=bank)
-    stored = started.ask("POST", "/api/memory", {"content": "acknowledged 已确认"})
-    started.end(9)
-    again = start_http(directory, database_url=shared_url, bank=bank)
-    found = again.ask("POST", "/api/recall", {"query": "已确认"}).json
-    assert [item["memory_id"] for item in found] == [stored.json["memory_id"]]
-    assert again.end() == 0
-    assert json.loads(stored.text)["outcome"] == "stored"

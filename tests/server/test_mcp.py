@@ -108,9 +108,9 @@ async def test_what_was_stored_is_recalled_with_every_part_of_its_score(call):
     assert memory["channels"] == ["text"]
 
 
-async def test_the_text_of_an_answer_is_the_same_json_without_what_is_empty(client):
-    await client.call_tool("memory_store", {"content": "外币汇率换算接口每天凌晨更新一次"})
-    result = await client.call_tool("memory_recall", {"query": "汇率换算"})
+async def test_the_text_of_an_answer_is_the_same_json_without_what_is_empty(client, own):
+    await client.call_tool("memory_store", {"content": "外币汇率换算接口每天凌晨更新一次", "bank": own})
+    result = await client.call_tool("memory_recall", {"query": "汇率换算", "bank": own})
     (short,) = json.loads(result.content[0].text)["memories"]
     (full,) = result.structured_content["memories"]
     assert short["content"] == full["content"] == "外币汇率换算接口每天凌晨更新一次"

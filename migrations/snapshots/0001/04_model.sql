@@ -146,6 +146,7 @@ CREATE OR REPLACE FUNCTION hindsight.unembedded(bank text, most integer DEFAULT 
   RETURNS TABLE (memory_id uuid, version integer, content text)
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
+  SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -172,6 +173,7 @@ CREATE OR REPLACE FUNCTION hindsight.embed_memory(
   RETURNS boolean
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
+  SET enable_seqscan = off
 AS $$
 DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'writer');

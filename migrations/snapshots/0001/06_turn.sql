@@ -21,6 +21,7 @@ CREATE OR REPLACE FUNCTION hindsight.log_turn(
   RETURNS integer
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
+  SET enable_seqscan = off
 AS $$
 DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'writer');

@@ -1,4 +1,6 @@
 -- Storing a memory. Race-free by two unique indexes over live rows: one for each content, one for each slot.
+-- Entry points set enable_seqscan off: a session keeps its plans, and one made while the table was empty would scan it
+-- when it is large (measured: 30 ms a call at 1,500 rows instead of 1).
 
 -- _believable: the confidence from which a memory is believed; below it, it is pending.
 CREATE OR REPLACE FUNCTION hindsight._believable()
@@ -130,6 +132,7 @@ CREATE OR REPLACE FUNCTION hindsight.store(
   RETURNS TABLE (memory_id uuid, outcome text, related_id uuid, reasons text[])
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
+  SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -162,6 +165,7 @@ BEGIN
   fresh.memory_id := gen_random_uuid();
   fresh.version := 1;
   fresh.content := store.content;
+  fresh.digest := content_digest_v1(store.content);
   fresh.type := store.type;
   fresh.tags := _clean_labels(store.tags);
   fresh.entities := _clean_labels(store.entities);
@@ -186,7 +190,7 @@ BEGIN
     fresh.confirmed_at := fresh.created_at;
     fresh.changed_at := fresh.created_at;
     SELECT m.* INTO held FROM memory AS m
-      WHERE m.bank_id = opened.bank_id AND m.digest = content_digest_v1(store.content)
+      WHERE m.bank_id = opened.bank_id AND m.digest = fresh.digest
         AND m.deleted_at IS NULL AND m.superseded_by IS NULL AND m.archived_at IS NULL
       FOR UPDATE;
     IF FOUND AND held.expires_at <= clock_timestamp() THEN

@@ -23,6 +23,7 @@ CREATE OR REPLACE FUNCTION hindsight.get(bank text, memory_id uuid)
   RETURNS SETOF hindsight.memory_record
   LANGUAGE plpgsql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
+  SET enable_seqscan = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -56,6 +57,7 @@ CREATE OR REPLACE FUNCTION hindsight.update_memory(
   RETURNS integer
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
+  SET enable_seqscan = off
 AS $$
 DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'writer');
@@ -133,6 +135,7 @@ CREATE OR REPLACE FUNCTION hindsight._change_unless_taken(
   LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
+  wanted constant bytea := hindsight.content_digest_v1(after.content);
   holder hindsight.memory;
 BEGIN
   FOR attempt IN 1..10 LOOP
@@ -142,7 +145,7 @@ BEGIN
       SELECT m.* INTO holder FROM hindsight.memory AS m
         WHERE m.bank_id = before.bank_id AND m.memory_id <> before.memory_id
           AND m.deleted_at IS NULL AND m.superseded_by IS NULL AND m.archived_at IS NULL
-          AND (m.digest = hindsight.content_digest_v1(after.content) OR (m.slot = after.slot AND m.pending_reason IS NULL))
+          AND (m.digest = wanted OR (m.slot = after.slot AND m.pending_reason IS NULL))
         ORDER BY m.expires_at <= pg_catalog.clock_timestamp() NULLS FIRST
         LIMIT 1
         FOR UPDATE;
@@ -150,7 +153,7 @@ BEGIN
         PERFORM hindsight._archive(holder);
       ELSIF FOUND THEN
         RAISE EXCEPTION 'memory % holds the same %', holder.memory_id,
-            CASE WHEN holder.digest = hindsight.content_digest_v1(after.content) THEN 'content' ELSE 'slot ' || holder.slot END
+            CASE WHEN holder.digest = wanted THEN 'content' ELSE 'slot ' || holder.slot END
           USING ERRCODE = 'HM006', HINT = 'Forget or update that one first.';
       END IF;
     END;
@@ -167,6 +170,7 @@ CREATE OR REPLACE FUNCTION hindsight.forget(bank text, memory_id uuid, reason te
   RETURNS SETOF hindsight.forgotten
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
+  SET enable_seqscan = off
 AS $$
 DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'writer');
@@ -189,6 +193,7 @@ CREATE OR REPLACE FUNCTION hindsight.restore(bank text, memory_id uuid, reason t
   RETURNS text
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
+  SET enable_seqscan = off
 AS $$
 DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'writer');

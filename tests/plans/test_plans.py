@@ -1,0 +1,193 @@
+"""How the hot queries are answered: by which index, reading how many rows. Read from PostgreSQL's own plans."""
+
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.conftest import Database
+
+DIMENSIONS = 16
+LARGE, SMALL = "large", "small"
+ROWS = 20_000
+
+
+def vector(seed: int) -> str:
+    generator = random.Random(seed)
+    return "[" + ",".join(f"{generator.gauss(0, 1):.3f}" for _ in range(DIMENSIONS)) + "]"
+
+
+@pytest.fixture(scope="module")
+def filled(new_database: Any, template: str) -> Iterator[Database]:
+    """One bank of 20,000 memories beside one of 50, in one table."""
+    database = Database(new_database(template))
+    database.call("register_model", model="toy", dimensions=DIMENSIONS)
+    for bank in (LARGE, SMALL):
+        database.call("create_bank", bank=bank)
+    name = database.value("SELECT indexname FROM pg_indexes WHERE indexname LIKE 'memory_embedding_%%'")
+    definition = database.value("SELECT indexdef FROM pg_indexes WHERE indexname = %s", (name,))
+    database.rows(f"DROP INDEX hindsight.{name}")  # built at once it takes seconds, row by row most of a minute
+    fill(database, LARGE, ROWS)
+    fill(database, SMALL, 50)
+    database.rows(definition)
+    database.rows("VACUUM ANALYZE hindsight.memory")
+    database.call("maintain", bank=LARGE)
+    yield database
+    database.close()
+
+
+def fill(database: Database, bank: str, count: int) -> None:
+    """Rows with words of a natural (Zipf) distribution, written at once: what is tested is reading."""
+    generator = random.Random(count)
+    database.rows("CREATE TEMP TABLE IF NOT EXISTS incoming (bank text, content text, embedding vector)")
+    with database.connection.cursor().copy("COPY pg_temp.incoming FROM STDIN") as copy:
+        for number in range(count):
+            words = " ".join(f"word{int(1 / generator.random()) % 5000}" for _ in range(12))
+            copy.write_row((bank, f"{bank} {number} unique{number} {words}", vector(number)))
+    database.rows("""
+        INSERT INTO hindsight.memory (bank_id, memory_id, version, content, type, tags, entities, confidence, importance, metadata,
+          language, created_at, confirmed_at, confirmations, changed_at, model_id, embedding)
+        SELECT b.bank_id, gen_random_uuid(), 1, i.content, 'fact', '{}', '{}', 0.9, 0.5, '{}', 'english', now(), now(), 0, now(),
+               r.model_id, i.embedding::halfvec
+        FROM pg_temp.incoming i JOIN hindsight.bank b ON b.name = i.bank, hindsight.embedding_model r WHERE r.name = 'toy'
+    """)
+    database.rows(
+        "UPDATE hindsight.bank SET model_id = (SELECT model_id FROM hindsight.embedding_model WHERE name = 'toy')"
+    )
+    database.rows("TRUNCATE pg_temp.incoming")
+
+
+def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from nodes(child)
+
+
+def plans_of(database: Database, statement: str, parameters: Any = None) -> list[dict[str, Any]]:
+    """The nodes of every plan that ran inside a call, as auto_explain tells them."""
+    found: list[dict[str, Any]] = []
+    database.rows("LOAD 'auto_explain'")
+    for name, value in {
+        "auto_explain.log_min_duration": "0", "auto_explain.log_nested_statements": "on", "auto_explain.log_analyze": "on",
+        "auto_explain.log_format": "json", "auto_explain.log_level": "notice", "client_min_messages": "notice",
+    }.items():  # fmt: skip
+        database.rows("SELECT set_config(%s, %s, false)", (name, value))
+
+    def heard(diagnosis: Any) -> None:
+        text = diagnosis.message_primary
+        found.extend(nodes(json.loads(text[text.index("{") :])["Plan"]))
+
+    database.connection.add_notice_handler(heard)
+    try:
+        database.rows(statement, parameters)
+    finally:
+        database.connection.remove_notice_handler(heard)
+        database.rows("SET auto_explain.log_min_duration = -1")
+    return found
+
+
+def indexes(plan: list[dict[str, Any]]) -> set[str]:
+    return {node["Index Name"] for node in plan if "Index Name" in node and node["Actual Loops"] > 0}
+
+
+def rows_read(plan: list[dict[str, Any]]) -> float:
+    """Rows that scans of `memory` gave or filtered away."""
+    return sum(
+        node["Actual Loops"] * (node["Actual Rows"] + node.get("Rows Removed by Filter", 0))
+        for node in plan
+        if node.get("Relation Name") == "memory"
+    )
+
+
+def recall(database: Database, bank: str, **arguments: Any) -> list[dict[str, Any]]:
+    casts = {"embedding": "::vector"}
+    terms = ", ".join(f"{name} => %({name})s{casts.get(name, '')}" for name in arguments)
+    return plans_of(database, f"SELECT * FROM hindsight.recall(bank => %(bank)s, {terms})", {"bank": bank, **arguments})
+
+
+def test_a_large_bank_is_searched_by_the_models_hnsw_index(filled: Database) -> None:
+    plan = recall(filled, LARGE, embedding=vector(7), min_score=0)
+    assert any(name.startswith("memory_embedding_") for name in indexes(plan))
+    assert "Seq Scan" not in {node["Node Type"] for node in plan if node.get("Relation Name") == "memory"}
+    assert rows_read(plan) < 500
+
+
+def test_a_small_bank_in_a_large_table_is_scanned_by_its_own_index_and_gives_its_full_top_k(filled: Database) -> None:
+    plan = recall(filled, SMALL, embedding=vector(7), min_score=0)
+    used = indexes(plan)
+    assert not any(name.startswith("memory_embedding_") for name in used)
+    assert used & {"memory_recency_idx", "memory_pkey", "memory_session_idx"}
+    assert rows_read(plan) < 500
+    rows = filled.call("recall", bank=SMALL, embedding=vector(7), min_score=0, top_k=10)
+    assert len(rows) == 10
+    assert all(row["content"].startswith("small ") for row in rows)
+
+
+def test_words_are_found_by_the_gin_index(filled: Database) -> None:
+    plan = recall(filled, LARGE, query="unique777 word3")
+    assert "memory_words_idx" in indexes(plan)
+    assert rows_read(plan) < 3000
+    assert filled.contents(LARGE, "unique777")[0].startswith("large 777 ")
+
+
+def test_common_words_do_not_make_a_query_slow(filled: Database) -> None:
+    plan = recall(filled, LARGE, query="word1 word2 word3 unique9", embedding=vector(9))
+    assert rows_read(plan) < 3000
+
+
+def test_the_vector_channel_finds_what_an_exact_scan_finds(filled: Database) -> None:
+    hits = 0
+    for seed in range(40):
+        asked = vector(100_000 + seed)
+        exact = filled.rows(
+            "SELECT content FROM hindsight.live_memory m JOIN hindsight.bank b USING (bank_id) WHERE b.name = %s "
+            "ORDER BY m.embedding <=> %s::vector::halfvec LIMIT 10", (LARGE, asked),
+        )  # fmt: skip
+        hits += len({row["content"] for row in exact} & set(filled.contents(LARGE, embedding=asked, min_score=0)))
+    assert hits / 400 >= 0.97
+
+
+def test_a_filter_that_few_memories_pass_still_fills_the_result(filled: Database) -> None:
+    filled.rows("UPDATE hindsight.memory SET tags = '{rare}' WHERE content ~ '^large 1?[0-9]{2}7 '")
+    rows = filled.call("recall", bank=LARGE, embedding=vector(5), tags=["rare"], min_score=0, top_k=20)
+    assert len(rows) == 20
+    assert all(row["tags"] == ["rare"] for row in rows)
+
+
+def test_one_memory_and_its_history_are_read_by_key(filled: Database) -> None:
+    memory_id = filled.value("SELECT memory_id FROM hindsight.memory WHERE content LIKE 'large 5 %%'")
+    plan = plans_of(filled, "SELECT * FROM hindsight.get('large', %s)", (memory_id,))
+    assert indexes(plan) >= {"memory_pkey"}
+    assert rows_read(plan) == 1
+
+
+def test_storing_looks_a_content_up_by_its_digest(filled: Database) -> None:
+    plan = plans_of(filled, "SELECT * FROM hindsight.store('large', 'a sentence that is new')")
+    assert "memory_content_key" in indexes(plan)
+    assert rows_read(plan) <= 1
+
+
+def test_what_waits_for_an_embedding_is_found_by_its_partial_index(filled: Database) -> None:
+    filled.call("store", bank=LARGE, content="waits for its vector")
+    plan = plans_of(filled, "SELECT * FROM hindsight.unembedded('large', 10)")
+    assert "memory_unembedded_idx" in indexes(plan)
+    assert rows_read(plan) < 10
+
+
+def test_every_partial_index_of_live_rows_has_the_predicate_of_the_view(filled: Database) -> None:
+    """One predicate, to the letter: an index whose predicate is not the view's would not be used by it."""
+    live = "((deleted_at IS NULL) AND (superseded_by IS NULL) AND (archived_at IS NULL) AND (pending_reason IS NULL)"
+    view = filled.value("SELECT pg_get_viewdef('hindsight.live_memory'::regclass)")
+    assert live in " ".join(view.split())
+    predicates = {
+        row["name"]: row["predicate"]
+        for row in filled.rows(
+            "SELECT indexrelid::regclass::text AS name, pg_get_expr(indpred, indrelid) AS predicate FROM pg_index "
+            "WHERE indrelid = 'hindsight.memory'::regclass AND indpred IS NOT NULL"
+        )
+    }
+    for name in ("memory_words_idx", "memory_slot_key", "memory_recency_idx", "memory_session_idx"):
+        assert predicates[f"hindsight.{name}"].startswith(live)
+    assert all(live in text for name, text in predicates.items() if "memory_embedding_" in name)
