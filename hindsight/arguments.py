@@ -32,6 +32,8 @@ _RANGE_ENDS = {
     "until": ("until", "end", "to", "before"),
 }
 
+_DEEPEST = 64
+
 # ---- the forms of one argument --------------------------------------------------------------------------
 
 
@@ -110,11 +112,21 @@ def _object(value: Any) -> Any:
         return None
     if not isinstance(value, dict):
         raise ValueError(f"must be a JSON object, got {_shown(value)}")
+    if not _is_shallow(value):
+        raise ValueError(f"is nested more than {_DEEPEST} levels deep")
     try:
         json.dumps(value, allow_nan=False)
     except ValueError:
         raise ValueError("holds a number that JSON has no form for (NaN or infinity)") from None
     return value
+
+
+def _is_shallow(value: Any) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST):
+        inner = [item for outer in level for item in (outer.values() if isinstance(outer, dict) else outer)]
+        level = [item for item in inner if isinstance(item, dict | list)]
+    return not level
 
 
 # SkipJsonSchema keeps a tool's schema flat: the null that models may send is taken, and no anyOf tells of it.
@@ -205,5 +217,8 @@ def _complaints(name: str, error: ValidationError) -> Iterator[str]:
 
 
 def _shown(value: Any) -> str:
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except RecursionError:
+        shown = f"a deep {type(value).__name__}"
     return shown if len(shown) <= 80 else shown[:77] + "…"

@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError
 
 from hindsight.errors import (
     BY_SQLSTATE,
+    AccessDenied,
     DatabaseError,
     DatabaseUnavailable,
     HindsightError,
@@ -135,6 +136,12 @@ def call(function: str, arguments: Mapping[str, Any]) -> tuple[TextClause, dict[
     return text(f"SELECT * FROM hindsight.{function}({', '.join(terms)})"), given  # noqa: S608 names are ours
 
 
+def timeout(seconds: float) -> TextClause:
+    """Lets the database stop each statement of this transaction after so many seconds."""
+    milliseconds = str(round(seconds * 1000))
+    return text("SELECT pg_catalog.set_config('statement_timeout', :ms, true)").bindparams(ms=milliseconds)
+
+
 def refuse_unstorable(arguments: Mapping[str, Any]) -> None:
     """Raises InvalidContent for a NUL or a lone surrogate anywhere in what is sent: PostgreSQL holds neither."""
     for argument, value in arguments.items():
@@ -173,6 +180,8 @@ def translated(error: BaseException) -> HindsightError:
     hint = getattr(diagnosis, "message_hint", None) or getattr(diagnosis, "hint", None)
     if code in BY_SQLSTATE:
         return BY_SQLSTATE[code](message, hint=hint)
+    if code == "42501":  # the login lacks a role of the schema, or its role may not do this
+        return AccessDenied(message, hint="See the roles hindsight_app and hindsight_reader", sqlstate=code)
     if code == "3F000":
         return DatabaseUnavailable("the database has no schema hindsight yet. Run: hindsight migrate")
     if not code or code[:2] in ("08", "53", "57"):

@@ -27,6 +27,7 @@ from hindsight.calls import (
     refuse_unstorable,
     reject_unknown,
     sqlstate,
+    timeout,
     translated,
     vector,
 )
@@ -47,8 +48,9 @@ class AsyncHindsight:
     then nothing was stored.
     """
 
-    def __init__(self, engine: AsyncEngine, embedder: Embedder | None) -> None:
+    def __init__(self, engine: AsyncEngine, embedder: Embedder | None, statement_timeout: float | None = None) -> None:
         self._engine = engine
+        self._statement_timeout = statement_timeout
         self.embedder = embedder
         self._is_registered = False
 
@@ -65,7 +67,7 @@ class AsyncHindsight:
             url = await run_sync(database_url, settings)
             if settings.database_url is None:
                 await run_sync(migrate, url)
-        return cls(async_engine(url, settings), embedder)
+        return cls(async_engine(url, settings), embedder, settings.statement_timeout)
 
     async def close(self) -> None:
         """Closes the connections. The client can't be used afterwards."""
@@ -373,6 +375,8 @@ class AsyncHindsight:
         for attempt in range(1, 11):
             try:
                 async with self._engine.begin() as connection:
+                    if self._statement_timeout is not None:  # for this transaction: a pooler's connection is shared
+                        await connection.execute(timeout(self._statement_timeout))
                     found = []
                     for statement, parameters in calls:
                         rows = (await connection.execute(statement, parameters)).mappings()

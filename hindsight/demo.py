@@ -81,7 +81,7 @@ def _database(is_configured: bool) -> Iterator[tuple[str, Settings, str]]:
         migrate(url)
         yield url, settings, f"an embedded PostgreSQL in {directory}, removed at the end"
     finally:
-        embedded.stop()
+        embedded.stop(directory)
         shutil.rmtree(directory, ignore_errors=True)
         signal.signal(signal.SIGTERM, previous)
 

@@ -62,10 +62,14 @@ def start(data_dir: Path | None = None) -> str:
     return f"postgresql://postgres@/{DATABASE}?host={quote(str(socket_dir))}"
 
 
-def stop() -> None:
-    """Let go of every server this process uses; each stops if no other process uses it. Runs at exit too."""
+def stop(data_dir: Path | None = None) -> None:
+    """Let go of the server of `data_dir`, or of every one this process uses, as at exit.
+
+    It stops if no other process uses it.
+    """
+    only = data_dir.expanduser().resolve() if data_dir else None
     with _threads:
-        for data in list(_in_use):
+        for data in [data for data in _in_use if only in (None, data)]:
             if not data.exists():  # removed under the server, which notices by itself
                 os.close(_in_use.pop(data))
                 continue

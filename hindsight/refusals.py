@@ -45,6 +45,7 @@ _BY_CLASS_OF_SQLSTATE = {
     "25": (403, "the database is read-only: a standby answers recall and get, nothing that writes"),
     "28": _REFUSES,
     "3D": _REFUSES,
+    "54": (400, "a text that was sent is too long for the index of its words"),
     "55": _REFUSES,
     "40": (409, "many writers contend for this memory: send the same call again"),
     "42": (500, "the database refused the call: see the server's log"),

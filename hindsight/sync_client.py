@@ -23,6 +23,7 @@ from hindsight.calls import (
     refuse_unstorable,
     reject_unknown,
     sqlstate,
+    timeout,
     translated,
     vector,
 )
@@ -43,8 +44,9 @@ class Hindsight:
     then nothing was stored.
     """
 
-    def __init__(self, engine: Engine, embedder: Embedder | None) -> None:
+    def __init__(self, engine: Engine, embedder: Embedder | None, statement_timeout: float | None = None) -> None:
         self._engine = engine
+        self._statement_timeout = statement_timeout
         self.embedder = embedder
         self._is_registered = False
 
@@ -61,7 +63,7 @@ class Hindsight:
             url = database_url(settings)
             if settings.database_url is None:
                 migrate(url)
-        return cls(sync_engine(url, settings), embedder)
+        return cls(sync_engine(url, settings), embedder, settings.statement_timeout)
 
     def close(self) -> None:
         """Closes the connections. The client can't be used afterwards."""
@@ -367,6 +369,8 @@ class Hindsight:
         for attempt in range(1, 11):
             try:
                 with self._engine.begin() as connection:
+                    if self._statement_timeout is not None:  # for this transaction: a pooler's connection is shared
+                        connection.execute(timeout(self._statement_timeout))
                     found = []
                     for statement, parameters in calls:
                         rows = (connection.execute(statement, parameters)).mappings()

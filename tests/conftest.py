@@ -66,7 +66,7 @@ def server() -> Iterator[str]:
         connection.execute("ALTER SYSTEM SET full_page_writes = off")
         connection.execute("SELECT pg_reload_conf()")
     yield admin
-    embedded.stop()
+    embedded.stop(directory)
     shutil.rmtree(directory, ignore_errors=True)
 
 

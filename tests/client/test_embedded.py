@@ -36,7 +36,7 @@ sys.stdin.read()
 def data_dir() -> Iterator[Path]:
     path = Path(tempfile.mkdtemp(prefix="hindsight-test-", dir="/tmp"))
     yield path
-    embedded.stop()
+    embedded.stop(path)
     shutil.rmtree(path, ignore_errors=True)
 
 
@@ -45,7 +45,7 @@ def made() -> Iterator[Path]:
     """A data directory with initialised data and no server, for the whole module: initdb takes a second."""
     path = Path(tempfile.mkdtemp(prefix="hindsight-test-", dir="/tmp"))
     embedded.start(path)
-    embedded.stop()
+    embedded.stop(path)
     yield path
     shutil.rmtree(path, ignore_errors=True)
 
@@ -54,7 +54,7 @@ def made() -> Iterator[Path]:
 def ready(made: Path) -> Iterator[Path]:
     """A data directory without a server, which the test leaves fit to be started again."""
     yield made
-    embedded.stop()
+    embedded.stop(made)
     assert server_pid(made) is None
 
 
@@ -114,10 +114,10 @@ def test_stop_stops_the_server_and_start_starts_it_again_with_its_data(ready: Pa
     url = embedded.start(ready)
     with psycopg.connect(url) as session:
         session.execute("CREATE TABLE note AS SELECT '记忆' AS text")
-    embedded.stop()
+    embedded.stop(ready)
     assert not answers(url)
     assert server_pid(ready) is None
-    embedded.stop()
+    embedded.stop(ready)
     with psycopg.connect(embedded.start(ready)) as session:
         assert session.execute("SELECT text FROM note").fetchone() == ("记忆",)
 
@@ -167,7 +167,7 @@ def test_a_process_killed_while_it_sets_up_leaves_nothing_broken(data_dir: Path,
     killed.kill()
     killed.wait()
     assert answers(embedded.start(data_dir))
-    embedded.stop()
+    embedded.stop(data_dir)
     embedded.start(data_dir)
     assert [p.name for p in data_dir.glob("pgdata*")] == ["pgdata"]
 
@@ -211,7 +211,7 @@ def test_any_directory_name_works(made: Path, data_dir: Path, name: str) -> None
     try:
         url = embedded.start(data)
         assert answers(url)
-        embedded.stop()
+        embedded.stop(data)
         assert server_pid(data) is None
     finally:
         (data / "pgdata").rename(made / "pgdata")
@@ -282,7 +282,7 @@ def test_root_runs_programs_that_lie_where_only_root_can_go(
     monkeypatch.setattr(embedded, "_installed_programs", lambda: closed / "pginstall")
     assert answers(embedded.start(ready))
     assert list(ready.glob("programs-*"))
-    embedded.stop()
+    embedded.stop(ready)
 
 
 @needs_root

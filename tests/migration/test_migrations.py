@@ -107,7 +107,7 @@ def test_a_role_that_may_not_create_a_missing_extension_is_told_what_to_ask_for(
     url = new_database()
     migrating = login(url, "hindsight_owner")
     with pytest.raises(
-        Exception, match='extension "vector" is not installed in this database and ".*" may not create it'
+        Exception, match=r'extension "vector" is not installed in this database and ".*" may not create it'
     ) as caught:
         migrate(migrating)
     assert "CREATE EXTENSION vector; CREATE EXTENSION btree_gin;" in str(caught.value)

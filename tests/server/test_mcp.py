@@ -231,6 +231,12 @@ async def test_types_may_be_written_in_capitals(call):
         ("memory_store", {"content": "x", "confidence": "NaN"}, "confidence must be a number, got 'NaN'"),
         ("memory_store", {"content": "x", "confidence": 1.5}, "confidence must lie between 0 and 1, got 1.5"),
         ("memory_store", {"content": "x", "type": "note"}, "unknown type 'note'"),
+        ("memory_store", {"content": "x", "metadata": "[" * 99 + "]" * 99}, "metadata must be a JSON object"),
+        (
+            "memory_store",
+            {"content": "x", "metadata": {"a": json.loads("[" * 99 + "]" * 99)}},
+            "more than 64 levels deep",
+        ),
         ("memory_store", {"content": "x", "source": "web"}, "unknown source 'web'"),
         ("memory_store", {"content": "x", "expires_at": "2001-01-01"}, "has passed already"),
         ("memory_store", {}, "memory_store needs content"),

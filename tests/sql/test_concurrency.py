@@ -6,6 +6,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -114,10 +115,9 @@ def test_a_mixture_of_writers_meets_no_deadlock_and_loses_nothing(db: Database, 
                 ] + [{"content": f"shared {k}"} for k in range(3)]
                 stored = memory.store_many(bank, batch[::order])
                 acknowledged[number] += [result.memory_id for result in stored]
-                try:
+                # Superseded or forgotten by another writer meanwhile: an answer that a caller can act on.
+                with suppress(Conflict, UnknownMemory):
                     memory.update(bank, stored[0].memory_id, tags=[f"writer-{number}"])
-                except (Conflict, UnknownMemory):
-                    pass  # superseded or forgotten by another writer meanwhile: an answer that a caller can act on
                 if turn % 5 == 0:
                     memory.forget(bank, stored[-1].memory_id)
 

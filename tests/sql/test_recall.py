@@ -41,7 +41,7 @@ Flights are booked through the travel desk
 The printer on floor 3 needs A4 paper
 测试环境每周一重置
 alice reads science fiction
-发布前要先更新 CHANGELOG""".split("\n")
+发布前要先更新 CHANGELOG""".splitlines()
 
 DOCKER = [
     ("virtualization support not detected 的解决方法是开启 BIOS 虚拟化", "fact", ["docker", "troubleshooting"]),

@@ -1,0 +1,344 @@
+"""The Python clients: typed results, one exception for each SQLSTATE, the same surface in both."""
+
+import asyncio
+import inspect
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from hindsight import (
+    AsyncHindsight,
+    Conflict,
+    DatabaseUnavailable,
+    EmbeddingError,
+    Hindsight,
+    InvalidArgument,
+    InvalidContent,
+    ModelMismatch,
+    Settings,
+    UnknownBank,
+    UnknownMemory,
+    errors,
+)
+from tests.conftest import Database
+from tests.endpoint import Reply, ScriptedEndpoint
+from tests.pooler import TransactionPooler
+
+WORDS_ONLY = Settings(embedding_provider="none")
+
+
+@pytest.fixture(params=["sync", "async"])
+def client(request: pytest.FixtureRequest, shared_url: str) -> Iterator[Any]:
+    """Both clients behind one face: the async one is driven by a loop of its own."""
+    settings = Settings(embedding_provider="local", pool_size=4)
+    if request.param == "sync":
+        with Hindsight.connect(shared_url, settings=settings) as memory:
+            yield memory
+        return
+    with asyncio.Runner() as runner:
+        memory = runner.run(AsyncHindsight.connect(shared_url, settings=settings))
+        yield _Driven(memory, runner)
+        runner.run(memory.close())
+
+
+class _Driven:
+    def __init__(self, memory: AsyncHindsight, runner: asyncio.Runner) -> None:
+        self._memory, self._runner = memory, runner
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._memory, name)
+        return lambda *args, **kwargs: self._runner.run(method(*args, **kwargs))
+
+
+@pytest.fixture
+def own_bank(client: Any) -> str:
+    name = f"bank-{uuid.uuid4().hex[:10]}"
+    client.create_bank(name)
+    return name
+
+
+def test_a_memory_goes_through_its_life(client: Any, own_bank: str) -> None:
+    stored = client.store(own_bank, "用户使用 Docker Desktop on Windows", tags=["docker"], metadata={"用": [1, None]})
+    assert (stored.outcome, stored.reasons) == ("stored", [])
+    (found,) = client.recall(own_bank, "docker")
+    assert found.memory_id == stored.memory_id
+    assert found.channels == ["vector", "text"]
+    assert 0 < found.score <= found.similarity <= 1
+    changed = client.update(own_bank, stored.memory_id, content="用户使用 Docker Desktop on Mac", reason="new laptop")
+    assert (changed.version, changed.embedded, changed.metadata) == (2, True, {"用": [1, None]})
+    assert client.forget(own_bank, stored.memory_id, "asked to").outcome == "forgotten"
+    assert client.recall(own_bank, "docker") == []
+    assert client.restore(own_bank, str(stored.memory_id)).state == "live"
+    assert [event.action for event in client.history(own_bank, stored.memory_id)] == [
+        "stored", "updated", "forgotten", "restored",
+    ]  # fmt: skip
+    assert client.log_turn(own_bank, "s1", "user", "你好", tool_calls=[{"name": "x"}]) == 1
+
+
+def test_many_memories_are_stored_in_their_order_or_not_at_all(client: Any, own_bank: str) -> None:
+    texts = ["zebra", "apple", "汇率", "mango"]
+    stored = client.store_many(own_bank, [{"content": text} for text in texts])
+    assert [client.get(own_bank, result.memory_id).content for result in stored] == texts
+    with pytest.raises(InvalidArgument):
+        client.store_many(own_bank, [{"content": "fine"}, {"content": "bad", "confidence": 3}])
+    assert {m.content for m in client.recall(own_bank)} == set(texts)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda c, b: c.recall("nobody", "x"), UnknownBank, "unknown bank 'nobody'"),
+        (lambda c, b: c.get(b, uuid.uuid4()), UnknownMemory, "has no memory"),
+        (lambda c, b: c.get(b, "42"), InvalidArgument, "memory_id is not a UUID: '42'"),
+        (lambda c, b: c.forget(b, "x" * 36), InvalidArgument, "is not a UUID"),
+        (lambda c, b: c.store(b, ""), InvalidContent, "content is empty"),
+        (lambda c, b: c.store(b, "x" * 100_000), InvalidContent, "at most 10000"),
+        (lambda c, b: c.store(b, "a\0b"), InvalidContent, r"content holds a NUL character \(U\+0000\) at offset 1"),
+        (lambda c, b: c.store(b, "a\ud83db"), InvalidContent, r"content holds a lone surrogate \(U\+D83D\) at offset 1"),
+        (lambda c, b: c.store(b, "x", metadata={"k": ["\0"]}), InvalidContent, r"metadata holds a NUL"),
+        (lambda c, b: c.store(b, "x", tags=["\udc00"]), InvalidContent, r"tags holds a lone surrogate"),
+        (lambda c, b: c.recall(b, "a\0b"), InvalidContent, r"query holds a NUL"),
+        (lambda c, b: c.log_turn(b, "s", "user", "\0"), InvalidContent, r"content holds a NUL"),
+        (lambda c, b: c.recall(b, "x", limit=3), InvalidArgument, "Did you mean top_k"),
+        (lambda c, b: c.recall(b, "x", min_scor=0.3), InvalidArgument, "Did you mean min_score"),
+        (lambda c, b: c.store(b, "x", user_id="bob"), InvalidArgument, "Did you mean bank"),
+        (lambda c, b: c.store_many(b, [{"text": "x"}]), InvalidArgument, "Did you mean content"),
+        (lambda c, b: c.recall(b, "x", top_k=0), InvalidArgument, "between 1 and 1000"),
+        (lambda c, b: c.recall(b, "x", since="yesterday"), InvalidArgument, "since is not a time: 'yesterday'"),
+        (lambda c, b: c.store(b, "x", type="opinion"), InvalidArgument, "Types are decision"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_with_its_value_and_the_way_out(
+    client: Any, own_bank: str, call: Any, error: type[Exception], says: str
+) -> None:
+    with pytest.raises(error, match=says) as caught:
+        call(client, own_bank)
+    assert "SELECT" not in str(caught.value)
+    assert client.recall(own_bank) == []
+
+
+def test_every_sqlstate_of_the_schema_has_its_own_exception(db: Database) -> None:
+    sources = " ".join(row["prosrc"] or "" for row in db.rows(
+        "SELECT prosrc FROM pg_proc WHERE pronamespace = 'hindsight'::regnamespace"))  # fmt: skip
+    raised = {f"HM{number:03}" for number in range(1000) if f"'HM{number:03}'" in sources}
+    assert raised == set(errors.BY_SQLSTATE)
+    assert len(set(errors.BY_SQLSTATE.values())) == len(errors.BY_SQLSTATE)
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        "2026-03-01", "2026-03-01T00:00:00", "2026-03-01T00:00:00Z", "2026-03-01T08:00:00+08:00", datetime(2026, 3, 1),
+        datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 1, 8, tzinfo=timezone(timedelta(hours=8))),
+    ],
+)  # fmt: skip
+def test_a_time_without_a_zone_is_utc_and_one_with_a_zone_is_that_moment(
+    client: Any, own_bank: str, since: Any
+) -> None:
+    client.store(own_bank, "before", occurred_at="2026-02-28T23:59:59Z")
+    client.store(own_bank, "after", occurred_at="2026-03-01T00:00:00Z")
+    (found,) = client.recall(own_bank, since=since)
+    assert found.content == "after"
+    assert found.occurred_at.utcoffset() is not None
+    assert found.created_at.utcoffset() is not None
+
+
+@pytest.mark.parametrize("tags", ["a,b", "a, b ,", '["a", "b"]', ["a", "b"], ("a", "b"), "a，b"])
+def test_tags_are_taken_as_models_send_them(client: Any, own_bank: str, tags: Any) -> None:
+    stored = client.store(own_bank, "x", tags=tags)
+    assert client.get(own_bank, stored.memory_id).tags == ["a", "b"]
+    assert len(client.recall(own_bank, all_tags=tags)) == 1
+
+
+def test_the_two_clients_have_the_same_surface() -> None:
+    def surface(cls: type) -> dict[str, inspect.Signature]:
+        return {
+            name.replace("__a", "__"): inspect.signature(member).replace(return_annotation=inspect.Signature.empty)
+            for name, member in inspect.getmembers(cls, inspect.isfunction)
+            if not name.startswith("_") or name in ("__aenter__", "__aexit__", "__enter__", "__exit__")
+        }
+
+    one, other = surface(AsyncHindsight), surface(Hindsight)
+    assert one.keys() == other.keys()
+    for name in one.keys() - {"__enter__", "__exit__"}:
+        assert list(one[name].parameters) == list(other[name].parameters), name
+
+
+def test_the_sync_client_is_what_its_generator_makes() -> None:
+    from tools.generate_sync_client import PACKAGE, generated
+
+    assert generated() == (PACKAGE / "sync_client.py").read_text(encoding="utf-8"), "run: make generate"
+
+
+class TestEmbeddings:
+    def settings(self, endpoint: ScriptedEndpoint, model: str, **more: Any) -> Settings:
+        return Settings(
+            embedding_provider="openai",
+            embedding_base_url=endpoint.url,
+            embedding_model=model,
+            embedding_retries=0,
+            **more,
+        )
+
+    def test_another_model_than_the_banks_names_both_and_the_command_which_then_helps(self, shared_url: str) -> None:
+        bank, model = f"bank-{uuid.uuid4().hex[:8]}", f"toy-{uuid.uuid4().hex[:6]}"
+        with Hindsight.connect(shared_url, settings=Settings(embedding_provider="local")) as memory:
+            memory.create_bank(bank)
+            stored = memory.store(bank, "汇率 every night")
+        with (
+            ScriptedEndpoint(dimensions=12) as endpoint,
+            Hindsight.connect(shared_url, settings=self.settings(endpoint, model)) as memory,
+        ):
+            for work in (lambda: memory.store(bank, "more"), lambda: memory.recall(bank, "汇率")):
+                with pytest.raises(ModelMismatch) as caught:
+                    work()
+                assert "multilingual-e5-small-q4" in str(caught.value)
+                assert model in str(caught.value)
+                assert "hindsight reembed" in str(caught.value)
+            assert memory.reembed(bank) == 1
+            assert memory.get(bank, stored.memory_id).embedded
+            assert memory.recall(bank, "汇率")[0].content == "汇率 every night"
+            (status,) = [row for row in memory.status() if row.bank == bank]
+            assert (status.model, status.dimensions, status.unembedded) == (model, 12, 0)
+
+    @pytest.mark.parametrize(
+        "reply",
+        [
+            Reply.vectors([[1.0] * 8]),
+            Reply.vectors([[1.0] * 8, [1.0] * 7]),
+            Reply.vectors([[1.0] * 8, [float("nan")] * 8]),
+            Reply.vectors([[1.0] * 8, [0.0] * 8]),
+            Reply.error(500),
+            Reply(close=True),
+        ],
+    )
+    def test_a_bad_answer_of_the_endpoint_stores_nothing(self, shared_url: str, reply: Reply) -> None:
+        bank = f"bank-{uuid.uuid4().hex[:8]}"
+        with (
+            ScriptedEndpoint(dimensions=8) as endpoint,
+            Hindsight.connect(
+                shared_url, settings=self.settings(endpoint, f"toy-{uuid.uuid4().hex[:6]}", embedding_dimensions=8)
+            ) as memory,
+        ):
+            memory.create_bank(bank)
+            endpoint.replies.append(reply)
+            with pytest.raises(EmbeddingError):
+                memory.store_many(bank, [{"content": "one"}, {"content": "two"}])
+            assert memory.recall(bank) == []
+            assert len(memory.store_many(bank, [{"content": "one"}, {"content": "two"}])) == 2
+
+    def test_without_a_provider_words_and_recency_still_answer(self, shared_url: str) -> None:
+        bank = f"bank-{uuid.uuid4().hex[:8]}"
+        with Hindsight.connect(shared_url, settings=WORDS_ONLY) as memory:
+            memory.create_bank(bank)
+            memory.store(bank, "外币汇率换算接口每天凌晨更新一次")
+            (found,) = memory.recall(bank, "汇率换算")
+            assert (found.channels, found.semantic) == (["text"], None)
+            assert memory.recall(bank)[0].channels == ["recency"]
+            assert memory.embed_pending(bank) == 0
+
+    def test_what_sql_stored_without_an_embedding_gets_one_later(
+        self, db: Database, bank: str, shared_url: str
+    ) -> None:
+        db.call("store", bank=bank, content="The cat is called Miso")
+        with Hindsight.connect(shared_url, settings=Settings(embedding_provider="local")) as memory:
+            assert memory.embed_pending(bank) == 1
+            assert memory.embed_pending(bank) == 0
+            (found,) = memory.recall(bank, "What is the name of the cat?")
+            assert found.semantic is not None
+            assert found.semantic > 0.3
+
+
+class TestConnections:
+    @pytest.fixture
+    async def pooled(self, shared_url: str) -> AsyncIterator[str]:
+        async with TransactionPooler(shared_url, servers=2) as pooler:
+            yield pooler.url
+
+    async def test_many_tasks_work_behind_a_pooler_in_transaction_mode(self, pooled: str) -> None:
+        settings = Settings(embedding_provider="local", pool_size=8)
+        async with await AsyncHindsight.connect(pooled, settings=settings) as memory:
+            bank = f"bank-{uuid.uuid4().hex[:8]}"
+            await memory.create_bank(bank)
+
+            async def work(number: int) -> None:
+                stored = await memory.store(bank, f"memory {number} 汇率", metadata={"n": number}, tags=["t"])
+                assert (await memory.get(bank, stored.memory_id)).metadata == {"n": number}
+                assert await memory.recall(bank, "汇率", metadata={"n": number})
+                await memory.update(bank, stored.memory_id, importance=0.9)
+                await memory.forget(bank, stored.memory_id)
+
+            await asyncio.gather(*(work(number) for number in range(12)))
+            assert await memory.recall(bank) == []
+
+    async def test_the_sync_client_works_behind_it_too(self, pooled: str) -> None:
+        def work() -> list[str]:
+            with Hindsight.connect(pooled, settings=WORDS_ONLY) as memory:
+                bank = f"bank-{uuid.uuid4().hex[:8]}"
+                memory.create_bank(bank)
+                for number in range(10):
+                    memory.store(bank, f"port {number}")
+                return [found.content for found in memory.recall(bank, "port", min_score=0)]
+
+        assert len(await asyncio.to_thread(work)) == 10
+
+    @pytest.mark.parametrize("cls", [Hindsight])
+    def test_an_unreachable_database_is_said_without_the_password(self, cls: Any) -> None:
+        with cls.connect("postgresql://alice:swordfish@127.0.0.1:1/none", settings=WORDS_ONLY) as memory:
+            with pytest.raises(DatabaseUnavailable) as caught:
+                memory.status()
+            assert "swordfish" not in str(caught.value)
+
+    def test_a_database_without_the_schema_says_how_to_make_it(self, new_database: Any) -> None:
+        with (
+            Hindsight.connect(new_database(), settings=WORDS_ONLY) as memory,
+            pytest.raises(DatabaseUnavailable, match="hindsight migrate"),
+        ):
+            memory.status()
+
+    def test_a_statement_that_takes_too_long_is_stopped(self, shared_url: str) -> None:
+        settings = Settings(embedding_provider="none", statement_timeout=0.2)
+        with Hindsight.connect(shared_url, settings=settings) as memory, Hindsight.connect(shared_url) as other:
+            bank = f"bank-{uuid.uuid4().hex[:8]}"
+            memory.create_bank(bank)
+            stored = memory.store(bank, "one")
+            with other._engine.begin() as connection:
+                connection.exec_driver_sql("SELECT * FROM hindsight.memory FOR UPDATE")
+                with pytest.raises(DatabaseUnavailable, match="statement timeout"):
+                    memory.forget(bank, stored.memory_id)
+            assert memory.forget(bank, stored.memory_id).outcome == "forgotten"
+
+    def test_a_conflict_of_versions_reaches_the_caller(self, shared_url: str) -> None:
+        with Hindsight.connect(shared_url, settings=WORDS_ONLY) as memory:
+            bank = f"bank-{uuid.uuid4().hex[:8]}"
+            memory.create_bank(bank)
+            stored = memory.store(bank, "one")
+            memory.update(bank, stored.memory_id, content="two", expected_version=1)
+            with pytest.raises(Conflict, match="at version 2, not 1"):
+                memory.update(bank, stored.memory_id, content="three", expected_version=1)
+
+
+def test_what_was_acknowledged_survives_the_death_of_the_process(shared_url: str) -> None:
+    bank = f"bank-{uuid.uuid4().hex[:8]}"
+    script = f"""
+import os, signal, sys
+from hindsight import Hindsight, Settings
+memory = Hindsight.connect({shared_url!r}, settings=Settings(embedding_provider="none"))
+memory.create_bank({bank!r})
+for number in range(1000):
+    print(memory.store({bank!r}, f"memory {{number}}").memory_id, flush=True)
+"""
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    acknowledged = [process.stdout.readline().strip() for _ in range(25)]
+    process.kill()
+    process.wait()
+    time.sleep(0.2)
+    with Hindsight.connect(shared_url, settings=WORDS_ONLY) as memory:
+        assert [memory.get(bank, memory_id).content for memory_id in acknowledged] == [f"memory {n}" for n in range(25)]
