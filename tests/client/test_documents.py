@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import yaml
 from pydantic import AliasChoices
 
+from hindsight import errors
 from hindsight.config import Settings
+from tests.conftest import Database
 
 ROOT = Path(__file__).parents[2]
 
@@ -117,3 +123,82 @@ def test_the_commands_of_the_documents_exist() -> None:
             assert command in app, f"{document.name}: hindsight {command}"
         for target in re.findall(r"^(?:\$ )?make ([a-z]+)", text, re.MULTILINE):
             assert f"\n{target}:" in (ROOT / "Makefile").read_text(encoding="utf-8"), f"{document.name}: make {target}"
+
+
+# ---- README and docs: what they show is run, what there is they name ------------------------------------
+
+
+def blocks(name: str, language: str) -> list[str]:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def masked(text: str) -> list[str]:
+    """Lines without what differs from run to run: ids, figures, spaces."""
+    text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "<id>", text)
+    return [" ".join(re.sub(r"\d", "0", line).split()) for line in text.strip().splitlines()]
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/sql-api.md"])
+def test_the_sql_shown_runs(fresh_url: str, name: str) -> None:
+    with psycopg.connect(fresh_url, autocommit=True) as connection:
+        connection.execute("SELECT hindsight.create_bank('alice')")
+        for block in blocks(name, "sql"):
+            connection.execute(block)
+
+
+def test_the_python_shown_runs(fresh_url: str) -> None:
+    (block,) = blocks("README.md", "python")
+    run = subprocess.run(
+        [sys.executable, "-c", block], env={**os.environ, "DATABASE_URL": fresh_url}, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert "MySQL 8.4 (vector, text)" in run.stdout
+    assert run.stdout.endswith("['stored', 'forgotten']\n")
+
+
+def test_the_commands_shown_print_what_is_shown(fresh_url: str) -> None:
+    environment = {
+        **os.environ,
+        "DATABASE_URL": fresh_url,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    for block in blocks("README.md", "console"):
+        for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
+            if command.startswith("make "):
+                continue  # make demo has a test of its own, make test is what runs this one
+            run = subprocess.run(command, shell=True, env=environment, capture_output=True, text=True)
+            assert run.returncode == 0, run.stderr
+            assert masked(run.stdout) == masked(shown)
+
+
+def test_every_public_function_and_argument_is_in_the_documents(db: Database) -> None:
+    document = (ROOT / "docs/sql-api.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    functions = db.rows("""
+        SELECT p.proname AS name, coalesce(p.proargnames[1:p.pronargs], '{}') AS arguments FROM pg_proc p
+        WHERE p.pronamespace = 'hindsight'::regnamespace AND p.proname !~ '^_'
+    """)
+    for function in functions:
+        name, arguments = function["name"], ", ".join(function["arguments"])
+        assert f"`{name}({arguments})" in document, f"{name}({arguments})"
+        if not name.endswith("_v1") and name != "principal":
+            assert f"`{name}(" in readme, name
+    for sqlstate, error in errors.BY_SQLSTATE.items():
+        assert f"| `{sqlstate}` | `{error.__name__}` |" in document
+    for type_ in db.rows("SELECT type FROM hindsight.memory_type"):
+        assert f"`{type_['type']}`" in document
+
+
+def test_the_columns_of_recall_are_in_the_documents(db: Database) -> None:
+    document = " ".join((ROOT / "docs/sql-api.md").read_text(encoding="utf-8").split())
+    columns = db.rows(
+        "SELECT attname FROM pg_attribute WHERE attrelid = 'hindsight.recalled'::regclass AND attnum > 0 ORDER BY attnum"
+    )
+    assert f"`{', '.join(column['attname'] for column in columns)}`" in document
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{path.name}: {target}"
