@@ -6,7 +6,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from typing import Any
 from uuid import UUID
 
@@ -67,8 +67,9 @@ OTHER_NAMES = {
 def reject_unknown(call: str, unknown: Mapping[str, Any], known: Sequence[str]) -> None:
     """Raises InvalidArgument for an argument that `call` does not take, and names the right one."""
     for name in unknown:
-        other = OTHER_NAMES.get(name)
-        meant = [other] if other else difflib.get_close_matches(name, known, n=1)
+        other = OTHER_NAMES.get(name, "")
+        is_taken = any(word in known or word == "bank" for word in re.findall(r"\w+", other))
+        meant = [other] if is_taken else difflib.get_close_matches(name, known, n=1)
         hint = f"Did you mean {meant[0]}" if meant else f"It takes {', '.join(known)}"
         raise InvalidArgument(f"{call} takes no argument {name!r}", hint=hint)
 
@@ -90,19 +91,23 @@ def labels(value: Labels | None, argument: str = "tags") -> list[str] | None:
 
 
 def moment(value: Moment | None, argument: str) -> datetime | None:
-    """An aware time. Without a zone it is UTC."""
+    """An aware time. Without a zone it is UTC; `until` a day, as text, is the end of that day."""
     if value is None:
         return None
-    if isinstance(value, str):
-        try:
+    try:
+        if isinstance(value, str):
+            is_day = re.fullmatch(r"\d{4}-\d\d-\d\d", value.strip())
             value = datetime.fromisoformat(value.strip())
-        except ValueError:
-            raise InvalidArgument(
-                f"{argument} is not a time: {value!r}", hint="Write ISO 8601: 2026-03-01T09:30:00+08:00"
-            ) from None
-    if not isinstance(value, datetime):
-        raise InvalidArgument(f"{argument} is not a time: {value!r}", hint="Give a datetime, or ISO 8601 text")
-    return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+            if is_day and argument == "until":
+                value = datetime.combine(value, time.max)
+        if not isinstance(value, datetime):
+            raise TypeError
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidArgument(
+            f"{argument} is not a time: {value!r}",
+            hint="Give a datetime, or ISO 8601 text: 2026-03-01T09:30:00+08:00",
+        ) from None
 
 
 def identifier(value: UUID | str, argument: str = "memory_id") -> UUID:
@@ -130,6 +135,8 @@ def call(function: str, arguments: Mapping[str, Any]) -> tuple[TextClause, dict[
     for name, value in arguments.items():
         if value is None:
             continue
+        if isinstance(value, int) and not -(2**31) <= value < 2**31:
+            raise InvalidArgument(f"{name} is out of range: {value}")
         as_json = name in ("metadata", "tool_calls")
         given[name] = json.dumps(value, ensure_ascii=False, default=str) if as_json else value
         terms.append(f"{name} => CAST(:{name} AS jsonb)" if as_json else f"{name} => :{name}")
@@ -182,9 +189,13 @@ def translated(error: BaseException) -> HindsightError:
         return BY_SQLSTATE[code](message, hint=hint)
     if code == "42501":  # the login lacks a role of the schema, or its role may not do this
         return AccessDenied(message, hint="See the roles hindsight_app and hindsight_reader", sqlstate=code)
+    if code[:2] == "22":  # data exceptions: a value out of range, malformed, …
+        return InvalidArgument(message, hint=hint, sqlstate=code)
     if code == "3F000":
         return DatabaseUnavailable("the database has no schema hindsight yet. Run: hindsight migrate")
-    if not code or code[:2] in ("08", "53", "57"):
+    if not code and isinstance(driver, ValueError | OverflowError):  # the driver could not send the value
+        return InvalidArgument(f"a value can't be sent to the database: {_first_line(driver)}")
+    if not code or code[:2] in ("08", "28", "3D", "53", "57"):
         return DatabaseUnavailable(f"the database can't be reached: {_first_line(driver)}")
     return DatabaseError(message, hint=hint, sqlstate=code)
 

@@ -9,16 +9,16 @@ import io
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from alembic import command, op
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from hindsight.config import Settings, load_settings
+
+if TYPE_CHECKING:  # a quarter of a second, which only migrations need
+    from alembic.config import Config
+    from alembic.runtime.migration import MigrationContext
 
 _PACKAGED = Path(__file__).parent / "deploy"
 DEPLOY = _PACKAGED if _PACKAGED.exists() else Path(__file__).parent.parent
@@ -46,6 +46,8 @@ def database_url(settings: Settings | None = None) -> str:
 
 def alembic_config(url: str | None = None, **attributes: Any) -> Config:
     """Alembic's configuration for this schema. A URL given here wins over the settings."""
+    from alembic.config import Config
+
     config = Config(DEPLOY / "alembic.ini")
     config.attributes.update(attributes, url=url)
     return config
@@ -53,11 +55,15 @@ def alembic_config(url: str | None = None, **attributes: Any) -> Config:
 
 def migrate(url: str | None = None, revision: str = "head") -> None:
     """Brings the schema to a revision, as `alembic upgrade` does. Safe to run twice, and by two at once."""
+    from alembic import command
+
     command.upgrade(alembic_config(url, quiet=True), revision)
 
 
 def migration_script(revision: str = "head") -> str:
     """The SQL that a DBA can run with psql instead of `migrate`; it asks no database."""
+    from alembic import command
+
     script = io.StringIO()
     config = alembic_config(quiet=True)
     config.output_buffer = script
@@ -67,11 +73,15 @@ def migration_script(revision: str = "head") -> str:
 
 def head() -> str | None:
     """The newest revision of the schema that this version of Hindsight knows."""
+    from alembic.script import ScriptDirectory
+
     return ScriptDirectory.from_config(alembic_config()).get_current_head()
 
 
 def run_sql(*patterns: str) -> None:
     """Runs files of `migrations/` within a revision, each pattern's in the order of their names."""
+    from alembic import op
+
     for pattern in patterns:
         for path in sorted((DEPLOY / "migrations").glob(pattern)):
             execute_script(op.get_context(), path.read_text(encoding="utf-8"))

@@ -162,7 +162,8 @@ class Hindsight:
     ) -> list[Recalled]:
         """The best live memories for a query, best first, at most `top_k` (1 to 1,000), relevant ones only.
 
-        types, tags, entities: any of; all_tags: all of. since, until: when it was said, else stored.
+        types, tags, entities: any of; all_tags: all of; an empty list does not filter.
+        since, until: when it was said, else stored; a day as `until` is meant whole.
         metadata: contains these values. min_score: in [0, 1], instead of the default threshold of relevance.
         include_pending: also what is not believed yet. as_of: what was believed at that moment.
         An empty query lists what the bank holds, the freshest first.
@@ -178,13 +179,13 @@ class Hindsight:
             embedding=vector(asked),
             model=self.embedder.model if self.embedder and asked else None,
             top_k=top_k,
-            types=labels(types, "types"),
-            tags=labels(tags),
-            all_tags=labels(all_tags, "all_tags"),
+            types=labels(types, "types") or None,
+            tags=labels(tags) or None,
+            all_tags=labels(all_tags, "all_tags") or None,
             since=moment(since, "since"),
             until=moment(until, "until"),
             session_id=session_id,
-            entities=labels(entities, "entities"),
+            entities=labels(entities, "entities") or None,
             metadata=metadata,
             min_score=min_score,
             include_pending=include_pending,

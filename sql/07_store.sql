@@ -142,12 +142,11 @@ DECLARE
   held memory;
   slot_holder uuid;
 BEGIN
-  PERFORM _check_text('content', store.content, 10000), _check_type(store.type),
+  PERFORM _check_text('content', store.content, 10000), _check_optional_text('context', store.context, 10000),
+          _check_optional_text('slot', store.slot, 200), _check_type(store.type),
           _check_unit('confidence', store.confidence), _check_unit('importance', store.importance),
+          _check_labels('tags', store.tags), _check_labels('entities', store.entities),
           _check_object('metadata', store.metadata);
-  IF store.slot IS NOT NULL THEN
-    PERFORM _check_text('slot', store.slot, 200);
-  END IF;
   IF store.source NOT IN ('user', 'document', 'tool', 'inferred') THEN
     RAISE EXCEPTION 'unknown source %', quote_literal(store.source)
       USING ERRCODE = 'HM004', HINT = 'Sources are user, document, tool and inferred; leave it out when unknown.';

@@ -65,16 +65,13 @@ DECLARE
   held memory;
   changed memory;
 BEGIN
-  PERFORM _check_unit('confidence', confidence), _check_unit('importance', importance), _check_object('metadata', metadata);
+  PERFORM _check_optional_text('content', content, 10000), _check_optional_text('context', context, 10000),
+          _check_optional_text('slot', slot, 200), _check_optional_text('reason', reason, 2000),
+          _check_unit('confidence', confidence), _check_unit('importance', importance),
+          _check_labels('tags', tags), _check_labels('entities', entities), _check_object('metadata', metadata);
   IF NOT clear <@ ARRAY['slot', 'context', 'occurred_at', 'expires_at'] THEN
     RAISE EXCEPTION 'cannot clear %', array_to_string(clear, ', ')
       USING ERRCODE = 'HM004', HINT = 'slot, context, occurred_at and expires_at can be cleared.';
-  END IF;
-  IF content IS NOT NULL THEN
-    PERFORM _check_text('content', content, 10000);
-  END IF;
-  IF slot IS NOT NULL THEN
-    PERFORM _check_text('slot', slot, 200);
   END IF;
   IF type IS NOT NULL THEN
     PERFORM _check_type(type);
@@ -165,7 +162,7 @@ $$;
 
 -- forget: a memory is gone from every channel at once, and can be restored. Forgetting it again changes nothing.
 --   outcome: forgotten, or 'already forgotten'.
--- Raises HM001, HM002, HM003.
+-- Raises HM001, HM002, HM003, HM005.
 CREATE OR REPLACE FUNCTION hindsight.forget(bank text, memory_id uuid, reason text DEFAULT NULL)
   RETURNS SETOF hindsight.forgotten
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -177,6 +174,7 @@ DECLARE
   held constant memory := _lock_memory(opened, memory_id);
   changed memory := held;
 BEGIN
+  PERFORM _check_optional_text('reason', reason, 2000);
   IF held.deleted_at IS NULL THEN
     changed.deleted_at := clock_timestamp();
     PERFORM _change('forgotten', held, changed, reason);
@@ -200,6 +198,7 @@ DECLARE
   held constant memory := _lock_memory(opened, memory_id);
   changed memory := held;
 BEGIN
+  PERFORM _check_optional_text('reason', reason, 2000);
   IF held.deleted_at IS NULL THEN
     RAISE EXCEPTION 'memory % is not forgotten, it is %', memory_id, _state(held, clock_timestamp())
       USING ERRCODE = 'HM004', HINT = 'Only what was forgotten can be restored.';

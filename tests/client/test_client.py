@@ -111,6 +111,8 @@ def test_many_memories_are_stored_in_their_order_or_not_at_all(client: Any, own_
         (lambda c, b: c.store_many(b, [{"text": "x"}]), InvalidArgument, "Did you mean content"),
         (lambda c, b: c.recall(b, "x", top_k=0), InvalidArgument, "between 1 and 1000"),
         (lambda c, b: c.recall(b, "x", since="yesterday"), InvalidArgument, "since is not a time: 'yesterday'"),
+        (lambda c, b: c.recall(b, "x", since="0001-01-01T00:00:00+14:00"), InvalidArgument, "since is not a time"),
+        (lambda c, b: c.recall(b, "x", top_k=10**30), InvalidArgument, "top_k is out of range"),
         (lambda c, b: c.store(b, "x", type="opinion"), InvalidArgument, "Types are decision"),
     ],
 )  # fmt: skip
@@ -147,6 +149,12 @@ def test_a_time_without_a_zone_is_utc_and_one_with_a_zone_is_that_moment(
     assert found.content == "after"
     assert found.occurred_at.utcoffset() is not None
     assert found.created_at.utcoffset() is not None
+
+
+def test_a_day_as_the_end_of_a_range_is_the_whole_day(client: Any, own_bank: str) -> None:
+    client.store(own_bank, "that evening", occurred_at="2026-03-31T22:00:00Z")
+    client.store(own_bank, "the next day", occurred_at="2026-04-01T00:00:00Z")
+    assert [found.content for found in client.recall(own_bank, until="2026-03-31")] == ["that evening"]
 
 
 @pytest.mark.parametrize("tags", ["a,b", "a, b ,", '["a", "b"]', ["a", "b"], ("a", "b"), "a，b"])

@@ -17,7 +17,16 @@ from hindsight.errors import HindsightError
 from hindsight.results import Memory, Recalled, Stored
 from hindsight.service import MemoryService
 
-TIMES = ["2026-03-01", "0001-01-01", "9999-12-31", "2026-03-01T09:30Z", "-1", "20260301"]
+TIMES = [
+    "0001-01-01T00:00:00+14:00",
+    "9999-12-31T23:59:59-14:00",
+    "2026-03-01",
+    "0001-01-01",
+    "9999-12-31",
+    "2026-03-01T09:30Z",
+    "-1",
+    "20260301",
+]
 VALUES = st.recursive(
     st.none()
     | st.booleans()

@@ -24,7 +24,21 @@ BEGIN
   IF pg_catalog.length(value) > most THEN
     RAISE EXCEPTION '% has % characters, at most % are taken', argument, pg_catalog.length(value), most
       USING ERRCODE = 'HM005',
-            HINT = 'A memory is one distilled sentence. Split the text, or keep the original with hindsight.log_turn.';
+            HINT = CASE WHEN argument IN ('content', 'context')
+                     THEN 'A memory is one distilled sentence. Split the text, or keep the original with hindsight.log_turn.'
+                     ELSE 'Give a shorter one.' END;
+  END IF;
+END
+$$;
+
+-- _check_optional_text: _check_text, for a text that may be left out.
+CREATE OR REPLACE FUNCTION hindsight._check_optional_text(argument text, value text, most integer)
+  RETURNS void
+  LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+  IF value IS NOT NULL THEN
+    PERFORM hindsight._check_text(argument, value, most);
   END IF;
 END
 $$;
@@ -44,7 +58,22 @@ BEGIN
 END
 $$;
 
--- _check_object: raises HM004 unless the value is NULL or a JSON object.
+-- _check_labels: raises HM005 for more than 100 tags or entities, or one of more than 200 characters.
+CREATE OR REPLACE FUNCTION hindsight._check_labels(argument text, labels text[])
+  RETURNS void
+  LANGUAGE plpgsql IMMUTABLE
+AS $$
+DECLARE
+  longest constant integer := (SELECT max(pg_catalog.length(l)) FROM pg_catalog.unnest(labels) AS l);
+BEGIN
+  IF pg_catalog.cardinality(labels) > 100 OR longest > 200 THEN
+    RAISE EXCEPTION '% are % of up to % characters, at most 100 of 200 are taken', argument, pg_catalog.cardinality(labels), longest
+      USING ERRCODE = 'HM005', HINT = 'Keep what a memory is about; other data belong into metadata.';
+  END IF;
+END
+$$;
+
+-- _check_object: raises HM004 unless the value is NULL or a JSON object, of at most 100,000 characters.
 CREATE OR REPLACE FUNCTION hindsight._check_object(argument text, value jsonb)
   RETURNS void
   LANGUAGE plpgsql IMMUTABLE
@@ -53,6 +82,10 @@ BEGIN
   IF pg_catalog.jsonb_typeof(value) <> 'object' THEN
     RAISE EXCEPTION '% must be a JSON object, got a JSON %', argument, pg_catalog.jsonb_typeof(value)
       USING ERRCODE = 'HM004', HINT = 'For example {"project": "search"}.';
+  END IF;
+  IF pg_catalog.length(value::text) > 100000 THEN
+    RAISE EXCEPTION '% has % characters, at most 100000 are taken', argument, pg_catalog.length(value::text)
+      USING ERRCODE = 'HM005', HINT = 'Keep large data elsewhere, and its key here.';
   END IF;
 END
 $$;
