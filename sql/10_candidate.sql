@@ -83,7 +83,8 @@ CREATE OR REPLACE FUNCTION hindsight._rank_by_words(
 AS $$
 BEGIN
   WITH holder AS MATERIALIZED (
-    SELECT m.* FROM hindsight._visible(of_bank, at, as_of, include_pending) AS m WHERE m.document @@ finder
+    SELECT m.* FROM hindsight._visible(of_bank, at, as_of, include_pending) AS m
+    WHERE pg_catalog.ts_match_vq(m.document, finder) -- not @@: the bank's rows are fewer than the postings of all banks
   ),
   word AS MATERIALIZED (
     SELECT q.place, q.finder,
@@ -115,6 +116,7 @@ DECLARE
   budget constant integer := 500;
   holding bigint[];
   finder tsquery;
+  rarity text; -- an expression: the IDF of the words that a row holds
 BEGIN
   IF opened.documents IS NULL THEN -- never counted (maintain): the index counts, which common words make slow
     EXECUTE 'SELECT array_agg((SELECT count(*) FROM hindsight.live_memory AS m WHERE m.bank_id = $1 AND m.document @@ q.finder)
@@ -139,12 +141,14 @@ BEGIN
           FROM ROWS FROM (pg_catalog.unnest(holding), pg_catalog.unnest(finders)) WITH ORDINALITY AS q(holding, finder, place)
           WINDOW rarity AS (ORDER BY q.holding, q.place)) AS r;
   IF finder IS NOT NULL THEN
-    EXECUTE 'SELECT array_agg(b.memory_id) FROM (
+    SELECT pg_catalog.string_agg(pg_catalog.format('CASE WHEN m.document @@ ($5)[%1$s] THEN ($6)[%1$s] ELSE 0 END', place), ' + ')
+      INTO rarity FROM pg_catalog.generate_series(1, pg_catalog.cardinality(finders)) AS place;
+    EXECUTE pg_catalog.format('SELECT array_agg(b.memory_id) FROM (
         SELECT m.memory_id FROM hindsight.live_memory AS m
         WHERE m.bank_id = $1 AND (m.expires_at IS NULL OR m.expires_at > $2) AND m.document @@ $3
           AND hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.metadata, $4)
-        ORDER BY (SELECT sum(q.idf) FROM unnest($5, $6) AS q(finder, idf) WHERE m.document @@ q.finder) DESC, m.confirmed_at DESC
-        LIMIT $7) AS b'
+        ORDER BY %s DESC, m.confirmed_at DESC
+        LIMIT $7) AS b', rarity)
       INTO ids USING opened.bank_id, at, finder, filter, finders, idf, most;
   END IF;
 END

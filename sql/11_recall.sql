@@ -18,6 +18,7 @@ CREATE OR REPLACE FUNCTION hindsight.recall(
   LANGUAGE plpgsql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
   SET enable_seqscan = off
+  SET plan_cache_mode = force_generic_plan
   SET hnsw.iterative_scan = strict_order
   SET hnsw.ef_search = 64
   SET hnsw.max_scan_tuples = 40000
@@ -96,7 +97,7 @@ BEGIN
   END IF;
 
   RETURN QUERY
-    WITH part AS (
+    WITH part AS MATERIALIZED ( -- once: inlined, each expression would be computed for every use of it
       SELECT m.*, match.coverage,
              CASE WHEN m.model_id = used.model_id THEN semantic(1 - (m.embedding <=> asked), used.floor) END AS semantic,
              CASE WHEN asks_words OR asked IS NOT NULL THEN lexical(match.bm25) ELSE 1 END AS lexical,
@@ -109,7 +110,7 @@ BEGIN
       LEFT JOIN bank_type AS b ON b.bank_id = opened.bank_id AND b.type = m.type
       WHERE m.memory_id = ANY (by_meaning || by_words || by_recency)
     ),
-    scored AS (
+    scored AS MATERIALIZED (
       SELECT p.*, s.similarity, _product(s.similarity, p.confidence, p.decay, p.weight) AS score
       FROM part AS p CROSS JOIN LATERAL (SELECT similarity(p.semantic, p.lexical)) AS s(similarity)
     )

@@ -1,0 +1,206 @@
+"""`hindsight bench`: how long recall takes in a large bank, beside the queries that it would be compared with."""
+
+from __future__ import annotations
+
+import os
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import psycopg
+from psycopg import Connection
+from rich.console import Console
+from rich.progress import Progress
+
+from hindsight import bench_load
+from hindsight.bench_data import VectorSpace, Vectors, question, synthetic_texts
+from hindsight.calls import vector
+
+# What is measured. The other two are what people write by hand, so they are written out here: a bare vector query,
+# and the reciprocal rank fusion of pgvector's documentation, over that query and one for any of the words.
+OURS = "SELECT * FROM hindsight.recall(%(bank)s, %(query)s, %(embedding)s)"
+BARE = """
+    SELECT memory_id FROM hindsight.live_memory WHERE model_id = {model_id}
+    ORDER BY embedding::halfvec({dimensions}) <=> %(embedding)s::halfvec({dimensions}) LIMIT 40
+"""
+TEXTBOOK = """
+    WITH by_meaning AS (
+      SELECT memory_id, rank() OVER (ORDER BY embedding::halfvec({dimensions}) <=> %(embedding)s::halfvec({dimensions}))
+      FROM hindsight.live_memory WHERE model_id = {model_id}
+      ORDER BY embedding::halfvec({dimensions}) <=> %(embedding)s::halfvec({dimensions}) LIMIT 40
+    ),
+    by_words AS (
+      SELECT memory_id, rank() OVER (ORDER BY ts_rank(document, words) DESC)
+      FROM hindsight.live_memory, replace(plainto_tsquery('english', %(query)s)::text, ' & ', ' | ')::tsquery AS words
+      WHERE document @@ words
+      ORDER BY ts_rank(document, words) DESC LIMIT 40
+    )
+    SELECT memory_id, coalesce(1.0 / (60 + m.rank), 0) + coalesce(1.0 / (60 + w.rank), 0) AS score
+    FROM by_meaning AS m FULL JOIN by_words AS w USING (memory_id)
+    ORDER BY score DESC LIMIT 10
+"""
+NEAREST = "SELECT memory_id FROM hindsight.recall(%(bank)s, '', %(embedding)s, top_k => 10, min_score => 0)"
+# Without the cast to the index's type no index answers, so every memory is compared.
+EXACT = """
+    SELECT memory_id FROM hindsight.live_memory WHERE model_id = {model_id}
+    ORDER BY embedding <=> %(embedding)s::halfvec LIMIT 10
+"""
+ROUND_TRIP = "SELECT %(bank)s::text, %(query)s::text, %(embedding)s::text IS NULL"
+
+CONNECTIONS = 4
+SMALL_BANK = 100
+_WARM_UP = 20  # queries asked before any is timed
+_COMPARED = 100  # queries whose neighbours are compared with an exact scan
+
+Query = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Report:
+    """What was measured. Times in milliseconds, as the caller sees them over a Unix socket; sizes in bytes.
+
+    latency: "ours", "bare" (vector query), "textbook" (hybrid), "small bank" and "round trip" → p50, p95, p99.
+    ratios: ours/bare and ours/textbook → p50, p95, p99; with dead rows also "with dead/without".
+    samples: the times themselves, for a plot.
+    """
+
+    memories: int
+    queries: int
+    cores: int | None
+    postgresql: str
+    pgvector: str
+    load: dict[str, float] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    latency: dict[str, dict[str, float]] = field(default_factory=dict)
+    ratios: dict[str, dict[str, float]] = field(default_factory=dict)
+    vector_recall_at_10: float = 0.0
+    queries_per_second: float = 0.0
+    dead_rows: int = 0
+    samples: dict[str, list[float]] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if name != "samples"}
+
+
+def bench(url: str, memories: int, queries: int, texts: Sequence[str] | None = None, dead_rows: int = 0) -> Report:
+    """Fills a migrated, empty database and measures it.
+
+    texts: what the memories say, synthetic where None; the vectors are synthetic always. dead_rows: superseded and
+    forgotten memories that are put into the same bank afterwards, and must not slow it down.
+    """
+    space = VectorSpace()
+    texts = list(synthetic_texts(memories)) if texts is None else list(texts)
+    memories = len(texts)
+    with (
+        psycopg.connect(url, autocommit=True, prepare_threshold=None) as connection,
+        Progress(console=Console(stderr=True), transient=True) as progress,
+    ):
+        report = Report(memories, queries, os.cpu_count(), **_versions(connection))
+        loading = progress.add_task("loading", total=memories + SMALL_BANK)
+        model_id = bench_load.prepare(connection)
+        load = bench_load.Load(connection, space, lambda rows: progress.advance(loading, rows))
+        load.fill("large", texts)
+        load.fill("small", list(islice(synthetic_texts(SMALL_BANK, seed=7), SMALL_BANK)))
+        progress.update(loading, description="building the index")
+        load.build_index()
+        load.maintain()
+        report.load = load.seconds
+        report.sizes = bench_load.sizes(connection)
+
+        names = {"model_id": model_id, "dimensions": space.dimensions}
+        statements = {
+            "ours": OURS, "bare": BARE.format(**names), "textbook": TEXTBOOK.format(**names), "round trip": ROUND_TRIP,
+        }  # fmt: skip
+        asked = _queries("large", texts, load.vectors("large", min(memories, bench_load.CHUNK)), space, queries)
+        small = [{**query, "bank": "small"} for query in asked]
+        report.samples = _times(connection, statements, asked, progress)
+        report.samples |= _times(connection, {"small bank": OURS}, small, progress)
+        report.vector_recall_at_10 = _vector_recall(connection, EXACT.format(**names), asked[:_COMPARED], progress)
+        report.queries_per_second = _throughput(url, asked)
+        if dead_rows:
+            progress.update(loading, description="adding dead rows", total=dead_rows, completed=0)
+            report.dead_rows = load.add_dead_rows("large", dead_rows)
+            with_dead = {f"{name}, dead rows": statements[name] for name in ("ours", "bare")}
+            report.samples |= _times(connection, with_dead, asked, progress)
+    report.latency = {name: _percentiles(times) for name, times in report.samples.items()}
+    report.ratios = _ratios(report.latency)
+    return report
+
+
+def _versions(connection: Connection[Any]) -> dict[str, str]:
+    row = connection.execute("SELECT postgresql, pgvector FROM hindsight.versions()").fetchone()
+    return dict(zip(("postgresql", "pgvector"), row or (), strict=True))
+
+
+def _queries(bank: str, texts: Sequence[str], vectors: Vectors, space: VectorSpace, count: int) -> list[Query]:
+    """Questions for memories drawn by chance: some of the memory's words, and a vector near its own."""
+    generator = random.Random(3)  # noqa: S311 for data, not for secrets
+    drawn = [generator.randrange(len(vectors)) for _ in range(count)]
+    near = space.near(vectors[drawn], seed=4)
+    return [
+        {"bank": bank, "query": question(texts[number], texts, generator), "embedding": vector(embedding.tolist())}
+        for number, embedding in zip(drawn, near, strict=True)
+    ]
+
+
+def _times(
+    connection: Connection[Any], statements: dict[str, str], queries: Sequence[Query], progress: Progress
+) -> dict[str, list[float]]:
+    """Milliseconds of each statement for each query, the statements in turn, so that a busy moment meets all alike."""
+    for query in queries[:_WARM_UP]:
+        for statement in statements.values():
+            connection.execute(statement, query).fetchall()
+    times: dict[str, list[float]] = {name: [] for name in statements}
+    for query in progress.track(queries, description=f"timing {', '.join(statements)}"):
+        for name, statement in statements.items():
+            started = time.perf_counter()
+            connection.execute(statement, query).fetchall()
+            times[name].append((time.perf_counter() - started) * 1000)
+    return times
+
+
+def _vector_recall(connection: Connection[Any], exact: str, queries: Sequence[Query], progress: Progress) -> float:
+    """The part of the ten nearest that recall finds by the vector alone."""
+    found = []
+    for query in progress.track(queries, description="comparing with an exact scan"):
+        nearest = {row[0] for row in connection.execute(exact, query)}
+        found.append(len(nearest & {row[0] for row in connection.execute(NEAREST, query)}) / len(nearest))
+    return statistics.fmean(found)
+
+
+def _throughput(url: str, queries: Sequence[Query]) -> float:
+    """Recalls a second, over CONNECTIONS connections at once."""
+
+    def ask(shift: int) -> None:
+        with psycopg.connect(url, autocommit=True, prepare_threshold=None) as connection:
+            for query in [*queries[shift:], *queries[:shift]]:
+                connection.execute(OURS, query).fetchall()
+
+    started = time.perf_counter()
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        list(pool.map(ask, range(0, CONNECTIONS)))
+    return CONNECTIONS * len(queries) / (time.perf_counter() - started)
+
+
+def _percentiles(times: Iterable[float]) -> dict[str, float]:
+    p50, p95, p99 = np.percentile(list(times), [50, 95, 99]).tolist()
+    return {"p50": p50, "p95": p95, "p99": p99}
+
+
+def _ratios(latency: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    pairs = {
+        "ours/bare": ("ours", "bare"),
+        "ours/textbook": ("ours", "textbook"),
+        "with dead/without": ("ours, dead rows", "ours"),
+    }
+    return {
+        name: {p: latency[one][p] / latency[other][p] for p in latency[one]}
+        for name, (one, other) in pairs.items()
+        if one in latency
+    }

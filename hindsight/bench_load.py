@@ -1,0 +1,120 @@
+"""Filling a database for `hindsight bench`: rows by COPY, the index of vectors built after them."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from psycopg import Connection
+
+from hindsight.bench_data import CHUNK, DIMENSIONS, VectorSpace, Vectors, halfvec_binary
+
+MODEL = "bench"
+
+# The functions store one memory each, with its checks and its event. A benchmark of reading fills the table at once.
+_STAGE = "CREATE TEMP TABLE incoming (content text, embedding halfvec)"
+_COPY = "COPY incoming FROM STDIN (FORMAT binary)"
+_INSERT = """
+    INSERT INTO hindsight.memory (bank_id, memory_id, version, content, type, tags, entities, confidence, importance,
+      metadata, language, created_at, confirmed_at, confirmations, changed_at, deleted_at, superseded_by, model_id,
+      embedding)
+    SELECT b.bank_id, gen_random_uuid(), 1, i.content, 'fact', '{}', '{}', 0.9, 0.5, '{}', b.language, now(), now(), 0,
+      now(), CASE WHEN %(dead)s AND i.is_forgotten THEN now() END,
+      CASE WHEN %(dead)s AND NOT i.is_forgotten THEN gen_random_uuid() END, b.model_id, i.embedding
+    FROM (SELECT *, row_number() OVER () %% 2 = 0 AS is_forgotten FROM incoming) AS i
+    JOIN hindsight.bank AS b ON b.name = %(bank)s
+"""
+_EMPTY = "TRUNCATE incoming"
+_ADOPT = "UPDATE hindsight.bank SET model_id = %s"
+_INDEX = "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'hindsight' AND indexname LIKE 'memory_embedding_%'"
+_SIZES = """
+    SELECT 'table', pg_table_size('hindsight.memory')
+    UNION ALL
+    SELECT CASE WHEN i.indexrelid::regclass::text LIKE '%memory_embedding_%' THEN 'vector index'
+                WHEN i.indexrelid::regclass::text LIKE '%memory_words_idx' THEN 'word index'
+                ELSE 'other indexes' END,
+           sum(pg_relation_size(i.indexrelid))::bigint
+    FROM pg_index AS i WHERE i.indrelid = 'hindsight.memory'::regclass GROUP BY 1
+"""
+
+
+def prepare(connection: Connection[Any]) -> int:
+    """Makes the two banks, "large" and "small", and their model. Returns the model's id."""
+    row = connection.execute("SELECT hindsight.register_model(%s, %s)", (MODEL, DIMENSIONS)).fetchone()
+    for bank in ("large", "small"):
+        connection.execute("SELECT hindsight.create_bank(%s)", (bank,))
+    assert row is not None  # noqa: S101 a function returns one row
+    connection.execute(_ADOPT, (row[0],))
+    connection.execute(_STAGE)
+    return int(row[0])
+
+
+def sizes(connection: Connection[Any]) -> dict[str, int]:
+    """Bytes of the table of memories and of its indexes."""
+    return dict(connection.execute(_SIZES).fetchall())
+
+
+class Load:
+    """A load in progress. `seconds`: what each step took; making the data is not counted."""
+
+    def __init__(self, connection: Connection[Any], space: VectorSpace, advance: Callable[[int], None]) -> None:
+        self._connection = connection
+        self._space = space
+        self._advance = advance
+        self.seconds: dict[str, float] = {}
+        (self._index,) = connection.execute(_INDEX).fetchall()
+        connection.execute(f"DROP INDEX hindsight.{self._index[0]}")
+
+    def vectors(self, bank: str, count: int, start: int = 0) -> Vectors:
+        """The vectors of a bank's memories from `start` on, a multiple of CHUNK; at most CHUNK of them."""
+        return self._space.sample(count, seed=start + (1 if bank == "small" else 0))
+
+    def fill(self, bank: str, texts: Sequence[str], is_dead: bool = False, offset: int = 0) -> None:
+        """Stores memories that say `texts`, live or dead."""
+        for start in range(0, len(texts), CHUNK):
+            part = texts[start : start + CHUNK]
+            rows = _binary_rows(part, self.vectors(bank, len(part), offset + start))
+            with self._timed("load"):
+                with self._connection.cursor().copy(_COPY) as copy:
+                    copy.write(rows)
+                self._connection.execute(_INSERT, {"bank": bank, "dead": is_dead})
+                self._connection.execute(_EMPTY)
+            self._advance(len(part))
+
+    def build_index(self) -> None:
+        with self._timed("index of vectors"):
+            self._connection.execute(self._index[1])
+
+    def maintain(self) -> None:
+        """What an operator lets run: VACUUM ANALYZE, and hindsight.maintain for each bank."""
+        with self._timed("vacuum and analyze"):
+            self._connection.execute("VACUUM ANALYZE hindsight.memory")
+        with self._timed("maintain"):
+            for bank in ("large", "small"):
+                self._connection.execute("SELECT * FROM hindsight.maintain(%s)", (bank,))
+
+    def add_dead_rows(self, bank: str, texts: Sequence[str]) -> None:
+        """Adds memories of which half are forgotten and half superseded, with their embeddings."""
+        before = dict(self.seconds)
+        self.fill(bank, texts, is_dead=True, offset=10**9)
+        self.maintain()
+        self.seconds = before
+
+    @contextlib.contextmanager
+    def _timed(self, step: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.seconds[step] = self.seconds.get(step, 0) + time.perf_counter() - started
+
+
+def _binary_rows(texts: Sequence[str], vectors: Vectors) -> bytes:
+    """Rows of (text, halfvec) in the binary format of COPY: 384 numbers a row as text would be most of the time."""
+    rows = [b"PGCOPY\n\xff\r\n\0" + bytes(8)]
+    for text, embedding in zip(texts, halfvec_binary(vectors), strict=True):
+        content = text.encode()
+        rows.append(struct.pack(f">hi{len(content)}si{len(embedding)}s", 2, len(content), content, len(embedding), embedding))
+    rows.append(struct.pack(">h", -1))
+    return b"".join(rows)
