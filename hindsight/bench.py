@@ -6,10 +6,9 @@ import os
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from psycopg import Connection
 from rich.console import Console
 from rich.progress import Progress
 
-from hindsight import bench_load
-from hindsight.bench_data import VectorSpace, Vectors, question, synthetic_texts
+from hindsight.bench_data import CHUNK, DIMENSIONS, Vectors, VectorSpace, question, synthetic_texts
+from hindsight.bench_load import Load, sizes
 from hindsight.calls import vector
 
 # What is measured. The other two are what people write by hand, so they are written out here: a bare vector query,
@@ -37,7 +36,8 @@ TEXTBOOK = """
     ),
     by_words AS (
       SELECT memory_id, rank() OVER (ORDER BY ts_rank(document, words) DESC)
-      FROM hindsight.live_memory, replace(plainto_tsquery('english', %(query)s)::text, ' & ', ' | ')::tsquery AS words
+      FROM hindsight.live_memory,
+        CAST(replace(plainto_tsquery('english', %(query)s)::text, ' & ', ' | ') AS tsquery) AS words
       WHERE document @@ words
       ORDER BY ts_rank(document, words) DESC LIMIT 40
     )
@@ -51,8 +51,17 @@ EXACT = """
     SELECT memory_id FROM hindsight.live_memory WHERE model_id = {model_id}
     ORDER BY embedding <=> %(embedding)s::halfvec LIMIT 10
 """
+VERSIONS = "SELECT postgresql, pgvector FROM hindsight.versions()"
 ROUND_TRIP = "SELECT %(bank)s::text, %(query)s::text, %(embedding)s::text IS NULL"
 
+SERVER = {
+    "shared_buffers": "1GB",
+    "maintenance_work_mem": "1GB",  # the index of vectors is built in memory, up to about a million of them
+    "dynamic_shared_memory_type": "mmap",  # a container's /dev/shm is too small for a parallel build
+    "max_wal_size": "4GB",
+    "autovacuum": "off",  # it vacuums and analyzes itself, when nothing is timed
+}
+"""The parameters of the server that it is measured in."""
 CONNECTIONS = 4
 SMALL_BANK = 100
 _WARM_UP = 20  # queries asked before any is timed
@@ -101,23 +110,23 @@ def bench(url: str, memories: int, queries: int, texts: Sequence[str] | None = N
         psycopg.connect(url, autocommit=True, prepare_threshold=None) as connection,
         Progress(console=Console(stderr=True), transient=True) as progress,
     ):
-        report = Report(memories, queries, os.cpu_count(), **_versions(connection))
+        postgresql, pgvector = connection.execute(VERSIONS).fetchall()[0]
+        report = Report(memories, queries, os.cpu_count(), postgresql, pgvector, dead_rows=dead_rows)
         loading = progress.add_task("loading", total=memories + SMALL_BANK)
-        model_id = bench_load.prepare(connection)
-        load = bench_load.Load(connection, space, lambda rows: progress.advance(loading, rows))
+        load = Load(connection, space, lambda rows: progress.advance(loading, rows))
         load.fill("large", texts)
-        load.fill("small", list(islice(synthetic_texts(SMALL_BANK, seed=7), SMALL_BANK)))
+        load.fill("small", synthetic_texts(SMALL_BANK, seed=7))
         progress.update(loading, description="building the index")
         load.build_index()
         load.maintain()
         report.load = load.seconds
-        report.sizes = bench_load.sizes(connection)
+        report.sizes = sizes(connection)
 
-        names = {"model_id": model_id, "dimensions": space.dimensions}
+        names = {"model_id": load.model_id, "dimensions": DIMENSIONS}
         statements = {
             "ours": OURS, "bare": BARE.format(**names), "textbook": TEXTBOOK.format(**names), "round trip": ROUND_TRIP,
         }  # fmt: skip
-        asked = _queries("large", texts, load.vectors("large", min(memories, bench_load.CHUNK)), space, queries)
+        asked = _queries("large", texts, load.vectors("large", min(memories, CHUNK)), space, queries)
         small = [{**query, "bank": "small"} for query in asked]
         report.samples = _times(connection, statements, asked, progress)
         report.samples |= _times(connection, {"small bank": OURS}, small, progress)
@@ -125,17 +134,12 @@ def bench(url: str, memories: int, queries: int, texts: Sequence[str] | None = N
         report.queries_per_second = _throughput(url, asked)
         if dead_rows:
             progress.update(loading, description="adding dead rows", total=dead_rows, completed=0)
-            report.dead_rows = load.add_dead_rows("large", dead_rows)
+            load.add_dead_rows("large", synthetic_texts(dead_rows, seed=11))
             with_dead = {f"{name}, dead rows": statements[name] for name in ("ours", "bare")}
             report.samples |= _times(connection, with_dead, asked, progress)
     report.latency = {name: _percentiles(times) for name, times in report.samples.items()}
     report.ratios = _ratios(report.latency)
     return report
-
-
-def _versions(connection: Connection[Any]) -> dict[str, str]:
-    row = connection.execute("SELECT postgresql, pgvector FROM hindsight.versions()").fetchone()
-    return dict(zip(("postgresql", "pgvector"), row or (), strict=True))
 
 
 def _queries(bank: str, texts: Sequence[str], vectors: Vectors, space: VectorSpace, count: int) -> list[Query]:
@@ -184,7 +188,7 @@ def _throughput(url: str, queries: Sequence[Query]) -> float:
 
     started = time.perf_counter()
     with ThreadPoolExecutor(CONNECTIONS) as pool:
-        list(pool.map(ask, range(0, CONNECTIONS)))
+        list(pool.map(ask, range(CONNECTIONS)))
     return CONNECTIONS * len(queries) / (time.perf_counter() - started)
 
 

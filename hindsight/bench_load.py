@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import struct
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from psycopg import Connection
+from psycopg import Connection, sql
 
-from hindsight.bench_data import CHUNK, DIMENSIONS, VectorSpace, Vectors, halfvec_binary
+from hindsight.bench_data import CHUNK, DIMENSIONS, Vectors, VectorSpace, halfvec_binary
 
 MODEL = "bench"
 
@@ -29,7 +30,9 @@ _INSERT = """
 """
 _EMPTY = "TRUNCATE incoming"
 _ADOPT = "UPDATE hindsight.bank SET model_id = %s"
-_INDEX = "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'hindsight' AND indexname LIKE 'memory_embedding_%'"
+_INDEX = (
+    "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'hindsight' AND indexname LIKE 'memory_embedding_%'"
+)
 _SIZES = """
     SELECT 'table', pg_table_size('hindsight.memory')
     UNION ALL
@@ -41,17 +44,6 @@ _SIZES = """
 """
 
 
-def prepare(connection: Connection[Any]) -> int:
-    """Makes the two banks, "large" and "small", and their model. Returns the model's id."""
-    row = connection.execute("SELECT hindsight.register_model(%s, %s)", (MODEL, DIMENSIONS)).fetchone()
-    for bank in ("large", "small"):
-        connection.execute("SELECT hindsight.create_bank(%s)", (bank,))
-    assert row is not None  # noqa: S101 a function returns one row
-    connection.execute(_ADOPT, (row[0],))
-    connection.execute(_STAGE)
-    return int(row[0])
-
-
 def sizes(connection: Connection[Any]) -> dict[str, int]:
     """Bytes of the table of memories and of its indexes."""
     return dict(connection.execute(_SIZES).fetchall())
@@ -61,22 +53,32 @@ class Load:
     """A load in progress. `seconds`: what each step took; making the data is not counted."""
 
     def __init__(self, connection: Connection[Any], space: VectorSpace, advance: Callable[[int], None]) -> None:
+        """Makes the two banks, "large" and "small", and their model, whose index waits for `build_index`."""
         self._connection = connection
         self._space = space
         self._advance = advance
         self.seconds: dict[str, float] = {}
-        (self._index,) = connection.execute(_INDEX).fetchall()
-        connection.execute(f"DROP INDEX hindsight.{self._index[0]}")
+        (self.model_id,) = connection.execute(
+            "SELECT hindsight.register_model(%s, %s)", (MODEL, DIMENSIONS)
+        ).fetchall()[0]
+        for bank in ("large", "small"):
+            connection.execute("SELECT hindsight.create_bank(%s)", (bank,))
+        connection.execute(_ADOPT, (self.model_id,))
+        connection.execute(_STAGE)
+        ((name, self._index),) = connection.execute(_INDEX).fetchall()
+        connection.execute(sql.SQL("DROP INDEX hindsight.{}").format(sql.Identifier(name)))
 
     def vectors(self, bank: str, count: int, start: int = 0) -> Vectors:
         """The vectors of a bank's memories from `start` on, a multiple of CHUNK; at most CHUNK of them."""
         return self._space.sample(count, seed=start + (1 if bank == "small" else 0))
 
-    def fill(self, bank: str, texts: Sequence[str], is_dead: bool = False, offset: int = 0) -> None:
+    def fill(self, bank: str, texts: Iterable[str], is_dead: bool = False, offset: int = 0) -> None:
         """Stores memories that say `texts`, live or dead."""
-        for start in range(0, len(texts), CHUNK):
-            part = texts[start : start + CHUNK]
-            rows = _binary_rows(part, self.vectors(bank, len(part), offset + start))
+        remaining = iter(texts)
+        for start in itertools.count(offset, CHUNK):
+            if not (part := list(itertools.islice(remaining, CHUNK))):
+                break
+            rows = _binary_rows(part, self.vectors(bank, len(part), start))
             with self._timed("load"):
                 with self._connection.cursor().copy(_COPY) as copy:
                     copy.write(rows)
@@ -86,18 +88,19 @@ class Load:
 
     def build_index(self) -> None:
         with self._timed("index of vectors"):
-            self._connection.execute(self._index[1])
+            self._connection.execute(self._index)
 
     def maintain(self) -> None:
-        """What an operator lets run: VACUUM ANALYZE, and hindsight.maintain for each bank."""
+        """What an operator lets run, VACUUM ANALYZE and hindsight.maintain for each bank, and a checkpoint."""
         with self._timed("vacuum and analyze"):
             self._connection.execute("VACUUM ANALYZE hindsight.memory")
         with self._timed("maintain"):
             for bank in ("large", "small"):
                 self._connection.execute("SELECT * FROM hindsight.maintain(%s)", (bank,))
+        self._connection.execute("CHECKPOINT")
 
-    def add_dead_rows(self, bank: str, texts: Sequence[str]) -> None:
-        """Adds memories of which half are forgotten and half superseded, with their embeddings."""
+    def add_dead_rows(self, bank: str, texts: Iterable[str]) -> None:
+        """Adds memories of which half are forgotten and half superseded, with their embeddings. Not counted."""
         before = dict(self.seconds)
         self.fill(bank, texts, is_dead=True, offset=10**9)
         self.maintain()
@@ -115,6 +118,8 @@ def _binary_rows(texts: Sequence[str], vectors: Vectors) -> bytes:
     rows = [b"PGCOPY\n\xff\r\n\0" + bytes(8)]
     for text, embedding in zip(texts, halfvec_binary(vectors), strict=True):
         content = text.encode()
-        rows.append(struct.pack(f">hi{len(content)}si{len(embedding)}s", 2, len(content), content, len(embedding), embedding))
+        rows.append(
+            struct.pack(f">hi{len(content)}si{len(embedding)}s", 2, len(content), content, len(embedding), embedding)
+        )
     rows.append(struct.pack(">h", -1))
     return b"".join(rows)

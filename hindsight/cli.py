@@ -26,6 +26,7 @@ from hindsight.command import (
 from hindsight.config import load_settings
 from hindsight.database import database_url, head, migrate, migration_script
 from hindsight.embedding import embedding_provider
+from hindsight.measuring_commands import bench_recall, eval_recall
 from hindsight.memory_commands import forget, get, history, recall, restore, store
 from hindsight.sync_client import Hindsight
 
@@ -59,6 +60,8 @@ app = App(
 
 for command in (store, recall, get, history, forget, restore):
     app.command(command)
+app.command(eval_recall, name="eval")
+app.command(bench_recall, name="bench")
 
 
 @app.command

@@ -60,7 +60,7 @@ def read_corpora(path: Path, format: Format) -> list[Corpus]:
 
 
 def _locomo(conversations: Any) -> Iterator[Corpus]:
-    """LoCoMo (Maharana et al. 2024): each conversation a corpus, each turn a passage with the turn before as context."""
+    """LoCoMo (Maharana et al. 2024): a corpus for each conversation, a passage for each turn."""
     for number, item in enumerate(conversations, 1):
         corpus = Corpus(item.get("sample_id") or f"conversation-{number}")
         sessions = [name for name in item["conversation"] if re.fullmatch(r"session_\d+", name)]

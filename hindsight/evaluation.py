@@ -68,7 +68,11 @@ class Report:
 
 
 def evaluate(
-    corpora: Sequence[Corpus], client: Hindsight, url: str, settings: Settings, channels: Iterable[Channel] | None = None
+    corpora: Sequence[Corpus],
+    client: Hindsight,
+    url: str,
+    settings: Settings,
+    channels: Iterable[Channel] | None = None,
 ) -> Report:
     """Loads each corpus into a bank of its own, named eval-…, and asks its questions.
 
@@ -92,10 +96,10 @@ def evaluate(
         asking = progress.add_task("asking", total=report.questions)
         for number, corpus in enumerate(corpora, 1):
             bank = f"{run}-{number}-{corpus.name}"
-            passages: dict[UUID, frozenset[str]] = {}
-            for part in _store(client, bank, corpus):
-                passages |= {memory: passages.get(memory, frozenset()) | ids for memory, ids in part}
-                progress.advance(storing, len(part))
+            passages: dict[UUID, frozenset[str]] = defaultdict(frozenset)
+            for memory_id, passage_id in _store(client, bank, corpus):
+                passages[memory_id] |= {passage_id}
+                progress.advance(storing)
             client.maintain(bank)
             for question in corpus.questions:
                 embedding = client.embedder.query(question.text) if client.embedder else None
@@ -160,8 +164,8 @@ def _measurable(channels: Iterable[Channel] | None, embedder: Embedder | None) -
     return [channel for channel in CHANNELS if channel in wanted]
 
 
-def _store(client: Hindsight, bank: str, corpus: Corpus) -> Iterator[list[tuple[UUID, frozenset[str]]]]:
-    """Stores the passages, and says in batches which memory holds which: equal passages become one memory."""
+def _store(client: Hindsight, bank: str, corpus: Corpus) -> Iterator[tuple[UUID, str]]:
+    """Stores the passages, and says which memory holds which: equal passages become one memory."""
     client.create_bank(bank, description="Made by hindsight eval.", decay_rate=0)
     for start in range(0, len(corpus.passages), BATCH):
         passages = corpus.passages[start : start + BATCH]
@@ -170,7 +174,7 @@ def _store(client: Hindsight, bank: str, corpus: Corpus) -> Iterator[list[tuple[
             for one in passages
         ]
         stored = client.store_many(bank, memories)
-        yield [(s.memory_id, frozenset([one.passage_id])) for s, one in zip(stored, passages, strict=True)]
+        yield from zip((one.memory_id for one in stored), (one.passage_id for one in passages), strict=True)
 
 
 def _ask(
@@ -191,9 +195,7 @@ def _ask(
     return {channel: found[channel] for channel in channels}
 
 
-def _timed_recall(
-    connection: Connection, bank: str, query: str, embedding: str | None
-) -> tuple[list[UUID], float]:
+def _timed_recall(connection: Connection, bank: str, query: str, embedding: str | None) -> tuple[list[UUID], float]:
     given = {"bank": bank, "query": query, "embedding": embedding, "top_k": TOP_K, "min_score": 0}
     statement, parameters = call("recall", given)
     started = time.perf_counter()

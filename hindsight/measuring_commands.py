@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
-from hindsight import tables
 from hindsight.command import AsJson, note, show
 from hindsight.config import load_settings
 from hindsight.database import database_url
 from hindsight.dataset import Format, read_corpora
 from hindsight.embedding_cache import CachedEmbedder
-from hindsight.errors import InvalidArgument
+from hindsight.errors import ConfigurationError
 from hindsight.evaluation import Channel, evaluate
 from hindsight.sync_client import Hindsight
+from hindsight.tables import quality_table
 from hindsight.throwaway import throwaway_database
-
-AtLeastOne = Annotated[int, Parameter()]
 
 
 def eval_recall(
@@ -47,7 +47,41 @@ def eval_recall(
         report = evaluate(corpora, client, url, settings, channels)
     heading = f"{report.memories} memories, {report.questions} questions, {report.model or 'no embedding model'}"
     timing = f"one question is embedded in {report.embedding_ms:.1f} ms (median)" if report.embedding_ms else ""
-    show(as_json, report.as_dict(), heading, tables.quality_table(report.quality, report.sql_ms), timing)
+    show(as_json, report.as_dict(), heading, quality_table(report.quality, report.sql_ms), timing)
+
+
+def bench_recall(
+    *,
+    memories: Annotated[int, Parameter(help="Live memories in the large bank.", validator=Number(gte=100))] = 100_000,
+    queries: Annotated[int, Parameter(help="How many questions are timed.", validator=Number(gte=1))] = 200,
+    file: Annotated[
+        Path | None, Parameter(help="What the memories say: one a line, or a JSON list; else synthetic sentences.")
+    ] = None,
+    dead_rows: Annotated[
+        int, Parameter(help="Superseded and forgotten memories to add, then measure again.", validator=Number(gte=0))
+    ] = 0,
+    plot: Annotated[Path | None, Parameter(help="A PNG file to draw the times into; needs the extra plot.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how long recall takes in a large bank, beside a bare vector query and the textbook's hybrid query.
+
+    It runs in an embedded PostgreSQL of its own. The vectors are synthetic; no embedding model is asked.
+    """
+    if not importlib.util.find_spec("numpy"):
+        raise ConfigurationError("hindsight bench needs numpy: pip install numpy, or 'hindsight-memory[local]'")
+    if plot and not importlib.util.find_spec("matplotlib"):
+        raise ConfigurationError("--plot needs matplotlib: pip install 'hindsight-memory[plot]'")
+    from hindsight import bench, bench_report
+    from hindsight.bench_data import read_texts
+
+    texts = read_texts(file, memories) if file else None
+    if texts and len(texts) < memories:
+        note(f"{file} holds {len(texts)} distinct texts: measuring with as many memories")
+    with throwaway_database("bench", bench.SERVER) as (url, _):
+        report = bench.bench(url, memories, queries, texts, dead_rows)
+    if plot:
+        bench_report.plot(report, plot)
+    show(as_json, report.as_dict(), *bench_report.lines(report))
 
 
 @contextlib.contextmanager

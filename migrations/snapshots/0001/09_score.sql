@@ -63,7 +63,7 @@ CREATE OR REPLACE FUNCTION hindsight._label_weight(label text)
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE label WHEN 'A' THEN 1.0 WHEN 'B' THEN 0.8 ELSE 0.6 END;
 
--- _match: what a document holds of a query's words: its BM25 (k1 = 1.2, b = 0.75) and the share of their IDF.
+-- _match: what a document holds of a query's words: its BM25 (k1 = 0.9, b = 0.4, which suit short texts) and the share of their IDF.
 -- finder is the words' disjunction; words and idf run in parallel; prefixes are those words of one CJK character, which stand for every bigram they begin.
 CREATE OR REPLACE FUNCTION hindsight._match(
   document tsvector, finder tsquery, words text[], idf double precision[], prefixes text[], average_length double precision)
@@ -71,8 +71,8 @@ CREATE OR REPLACE FUNCTION hindsight._match(
   LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1
 AS $$
   SELECT coalesce(pg_catalog.sum(
-           found.rarity * found.frequency * 2.2
-           / (found.frequency + 1.2 * (0.25 + 0.75 * pg_catalog.length(document) / greatest(average_length, 1)))), 0),
+           found.rarity * found.frequency * 1.9
+           / (found.frequency + 0.9 * (0.6 + 0.4 * pg_catalog.length(document) / greatest(average_length, 1)))), 0),
          coalesce(pg_catalog.sum(found.rarity) / nullif((SELECT pg_catalog.sum(i) FROM pg_catalog.unnest(idf) AS i), 0), 0)
   FROM (
     SELECT idf[pg_catalog.array_position(words, held.word)] AS rarity, pg_catalog.sum(held.frequency) AS frequency
