@@ -106,7 +106,7 @@ def _object(value: Any) -> Any:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ValueError(f"must be a JSON object, got {_shown(value)}") from None
     if value is None:
         return None
@@ -190,7 +190,7 @@ def _range(value: Any) -> dict[str, Any]:
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = ""
     if isinstance(value, str) and value.count("/") == 1:
         value = value.split("/")

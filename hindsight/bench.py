@@ -6,14 +6,15 @@ import os
 import random
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 import psycopg
-from psycopg import Connection
+from psycopg import Connection, sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from rich.console import Console
 from rich.progress import Progress
 
@@ -106,14 +107,12 @@ def bench(url: str, memories: int, queries: int, texts: Sequence[str] | None = N
     space = VectorSpace()
     texts = list(synthetic_texts(memories)) if texts is None else list(texts)
     memories = len(texts)
-    with (
-        psycopg.connect(url, autocommit=True, prepare_threshold=None) as connection,
-        Progress(console=Console(stderr=True), transient=True) as progress,
-    ):
+    with Progress(console=Console(stderr=True), transient=True) as progress, _connected(url) as connection:
         postgresql, pgvector = connection.execute(VERSIONS).fetchall()[0]
         report = Report(memories, queries, os.cpu_count(), postgresql, pgvector, dead_rows=dead_rows)
         loading = progress.add_task("loading", total=memories + SMALL_BANK)
         load = Load(connection, space, lambda rows: progress.advance(loading, rows))
+        model_id = load.create_banks()
         load.fill("large", texts)
         load.fill("small", synthetic_texts(SMALL_BANK, seed=7))
         progress.update(loading, description="building the index")
@@ -122,21 +121,19 @@ def bench(url: str, memories: int, queries: int, texts: Sequence[str] | None = N
         report.load = load.seconds
         report.sizes = sizes(connection)
 
-        names = {"model_id": load.model_id, "dimensions": DIMENSIONS}
+        names = {"model_id": model_id, "dimensions": DIMENSIONS}
         statements = {
             "ours": OURS, "bare": BARE.format(**names), "textbook": TEXTBOOK.format(**names), "round trip": ROUND_TRIP,
         }  # fmt: skip
         asked = _queries("large", texts, load.vectors("large", min(memories, CHUNK)), space, queries)
         small = [{**query, "bank": "small"} for query in asked]
-        report.samples = _times(connection, statements, asked, progress)
-        report.samples |= _times(connection, {"small bank": OURS}, small, progress)
+        here = {name: (connection, statement) for name, statement in statements.items()}
+        report.samples = _times(here, asked, progress)
+        report.samples |= _times({"small bank": (connection, OURS)}, small, progress)
         report.vector_recall_at_10 = _vector_recall(connection, EXACT.format(**names), asked[:_COMPARED], progress)
         report.queries_per_second = _throughput(url, asked)
-        if dead_rows:
-            progress.update(loading, description="adding dead rows", total=dead_rows, completed=0)
-            load.add_dead_rows("large", synthetic_texts(dead_rows, seed=11))
-            with_dead = {f"{name}, dead rows": statements[name] for name in ("ours", "bare")}
-            report.samples |= _times(connection, with_dead, asked, progress)
+    if dead_rows:
+        report.samples |= _times_with_dead_rows(url, space, asked, dead_rows)
     report.latency = {name: _percentiles(times) for name, times in report.samples.items()}
     report.ratios = _ratios(report.latency)
     return report
@@ -153,20 +150,44 @@ def _queries(bank: str, texts: Sequence[str], vectors: Vectors, space: VectorSpa
     ]
 
 
+def _connected(url: str) -> Connection[Any]:
+    return psycopg.connect(url, autocommit=True, prepare_threshold=None)
+
+
 def _times(
-    connection: Connection[Any], statements: dict[str, str], queries: Sequence[Query], progress: Progress
+    statements: Mapping[str, tuple[Connection[Any], str]], queries: Sequence[Query], progress: Progress
 ) -> dict[str, list[float]]:
     """Milliseconds of each statement for each query, the statements in turn, so that a busy moment meets all alike."""
     for query in queries[:_WARM_UP]:
-        for statement in statements.values():
+        for connection, statement in statements.values():
             connection.execute(statement, query).fetchall()
     times: dict[str, list[float]] = {name: [] for name in statements}
     for query in progress.track(queries, description=f"timing {', '.join(statements)}"):
-        for name, statement in statements.items():
+        for name, (connection, statement) in statements.items():
             started = time.perf_counter()
             connection.execute(statement, query).fetchall()
             times[name].append((time.perf_counter() - started) * 1000)
     return times
+
+
+def _times_with_dead_rows(
+    url: str, space: VectorSpace, queries: Sequence[Query], dead_rows: int
+) -> dict[str, list[float]]:
+    """Milliseconds in a copy of the database with dead rows, and in the one without, in turn."""
+    copy, original = "with_dead_rows", conninfo_to_dict(url)["dbname"]
+    with _connected(make_conninfo(url, dbname="postgres")) as connection:
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")  # to the template nobody is connected now
+        connection.execute(statement.format(sql.Identifier(copy), sql.Identifier(str(original))))
+    with (
+        Progress(console=Console(stderr=True), transient=True) as progress,
+        _connected(make_conninfo(url, dbname=copy)) as there,
+        _connected(url) as here,
+    ):
+        adding = progress.add_task("adding dead rows", total=dead_rows)
+        load = Load(there, space, lambda rows: progress.advance(adding, rows))
+        load.fill("large", synthetic_texts(dead_rows, seed=11), is_dead=True, offset=10**9)
+        load.maintain()
+        return _times({"ours, dead rows": (there, OURS), "ours, no dead rows": (here, OURS)}, queries, progress)
 
 
 def _vector_recall(connection: Connection[Any], exact: str, queries: Sequence[Query], progress: Progress) -> float:
@@ -182,7 +203,7 @@ def _throughput(url: str, queries: Sequence[Query]) -> float:
     """Recalls a second, over CONNECTIONS connections at once."""
 
     def ask(shift: int) -> None:
-        with psycopg.connect(url, autocommit=True, prepare_threshold=None) as connection:
+        with _connected(url) as connection:
             for query in [*queries[shift:], *queries[:shift]]:
                 connection.execute(OURS, query).fetchall()
 
@@ -201,7 +222,7 @@ def _ratios(latency: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]
     pairs = {
         "ours/bare": ("ours", "bare"),
         "ours/textbook": ("ours", "textbook"),
-        "with dead/without": ("ours, dead rows", "ours"),
+        "with dead/without": ("ours, dead rows", "ours, no dead rows"),
     }
     return {
         name: {p: latency[one][p] / latency[other][p] for p in latency[one]}

@@ -29,6 +29,7 @@ _INSERT = """
     JOIN hindsight.bank AS b ON b.name = %(bank)s
 """
 _EMPTY = "TRUNCATE incoming"
+# Nothing is embedded through the functions, which would make the model the banks'.
 _ADOPT = "UPDATE hindsight.bank SET model_id = %s"
 _INDEX = (
     "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'hindsight' AND indexname LIKE 'memory_embedding_%'"
@@ -53,27 +54,30 @@ class Load:
     """A load in progress. `seconds`: what each step took; making the data is not counted."""
 
     def __init__(self, connection: Connection[Any], space: VectorSpace, advance: Callable[[int], None]) -> None:
-        """Makes the two banks, "large" and "small", and their model, whose index waits for `build_index`."""
         self._connection = connection
         self._space = space
         self._advance = advance
+        self._index = ""
         self.seconds: dict[str, float] = {}
-        (self.model_id,) = connection.execute(
-            "SELECT hindsight.register_model(%s, %s)", (MODEL, DIMENSIONS)
-        ).fetchall()[0]
-        for bank in ("large", "small"):
-            connection.execute("SELECT hindsight.create_bank(%s)", (bank,))
-        connection.execute(_ADOPT, (self.model_id,))
         connection.execute(_STAGE)
-        ((name, self._index),) = connection.execute(_INDEX).fetchall()
-        connection.execute(sql.SQL("DROP INDEX hindsight.{}").format(sql.Identifier(name)))
+
+    def create_banks(self) -> int:
+        """Makes the banks "large" and "small" and their model, whose index `build_index` makes. Returns its id."""
+        call = "SELECT hindsight.register_model(%s, %s)"
+        ((model_id,),) = self._connection.execute(call, (MODEL, DIMENSIONS)).fetchall()
+        for bank in ("large", "small"):
+            self._connection.execute("SELECT hindsight.create_bank(%s)", (bank,))
+        self._connection.execute(_ADOPT, (model_id,))
+        ((name, self._index),) = self._connection.execute(_INDEX).fetchall()
+        self._connection.execute(sql.SQL("DROP INDEX hindsight.{}").format(sql.Identifier(name)))
+        return int(model_id)
 
     def vectors(self, bank: str, count: int, start: int = 0) -> Vectors:
         """The vectors of a bank's memories from `start` on, a multiple of CHUNK; at most CHUNK of them."""
         return self._space.sample(count, seed=start + (1 if bank == "small" else 0))
 
     def fill(self, bank: str, texts: Iterable[str], is_dead: bool = False, offset: int = 0) -> None:
-        """Stores memories that say `texts`, live or dead."""
+        """Stores memories that say `texts`: live ones, or dead ones, of which half are forgotten, half superseded."""
         remaining = iter(texts)
         for start in itertools.count(offset, CHUNK):
             if not (part := list(itertools.islice(remaining, CHUNK))):
@@ -98,13 +102,6 @@ class Load:
             for bank in ("large", "small"):
                 self._connection.execute("SELECT * FROM hindsight.maintain(%s)", (bank,))
         self._connection.execute("CHECKPOINT")
-
-    def add_dead_rows(self, bank: str, texts: Iterable[str]) -> None:
-        """Adds memories of which half are forgotten and half superseded, with their embeddings. Not counted."""
-        before = dict(self.seconds)
-        self.fill(bank, texts, is_dead=True, offset=10**9)
-        self.maintain()
-        self.seconds = before
 
     @contextlib.contextmanager
     def _timed(self, step: str) -> Iterator[None]:

@@ -20,7 +20,7 @@ _NAMES = {
     "small bank": f"recall in a bank of {SMALL_BANK} in the same table",
     "round trip": "a round trip that does nothing",
     "ours, dead rows": "recall, with the dead rows",
-    "bare, dead rows": "bare HNSW query, with the dead rows",
+    "ours, no dead rows": "recall, without them, in turn with it",
 }
 
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, time
 from typing import Any
 from uuid import UUID
 
+import psycopg
 from sqlalchemy import TextClause, text
 from sqlalchemy.exc import DBAPIError
 
@@ -30,6 +31,9 @@ Labels = Sequence[str] | str
 
 RETRIED = {"40001", "40P01"}
 """SQLSTATEs of a transaction that lost a race and may simply run again: serialization failure, deadlock."""
+
+_TEXTS = {"bank", "content", "query", "type", "session_id", "source", "slot", "context", "reason", "role"}
+_WHOLE_NUMBERS = {"top_k", "sequence", "expected_version"}
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -81,7 +85,7 @@ def labels(value: Labels | None, argument: str = "tags") -> list[str] | None:
     if isinstance(value, str):
         try:
             parsed = json.loads(value) if value.lstrip().startswith("[") else None
-        except ValueError:
+        except (ValueError, RecursionError):
             parsed = None
         value = parsed if isinstance(parsed, list) else value.replace("，", ",").split(",")
     found = [item.strip() if isinstance(item, str) else item for item in value]
@@ -137,6 +141,10 @@ def call(function: str, arguments: Mapping[str, Any]) -> tuple[TextClause, dict[
             continue
         if isinstance(value, int) and not -(2**31) <= value < 2**31:
             raise InvalidArgument(f"{name} is out of range: {value}")
+        if name in _TEXTS and not isinstance(value, str):
+            raise InvalidArgument(f"{name} must be a text, got {value!r}")
+        if name in _WHOLE_NUMBERS and not isinstance(value, int):
+            raise InvalidArgument(f"{name} must be a whole number, got {value!r}")
         as_json = name in ("metadata", "tool_calls")
         given[name] = json.dumps(value, ensure_ascii=False, default=str) if as_json else value
         terms.append(f"{name} => CAST(:{name} AS jsonb)" if as_json else f"{name} => :{name}")
@@ -193,8 +201,8 @@ def translated(error: BaseException) -> HindsightError:
         return InvalidArgument(message, hint=hint, sqlstate=code)
     if code == "3F000":
         return DatabaseUnavailable("the database has no schema hindsight yet. Run: hindsight migrate")
-    if not code and isinstance(driver, ValueError | OverflowError):  # the driver could not send the value
-        return InvalidArgument(f"a value can't be sent to the database: {_first_line(driver)}")
+    if not code and isinstance(driver, ValueError | OverflowError | psycopg.DataError):  # a value the driver can't take
+        return InvalidArgument(f"a value can't pass between Python and the database: {_first_line(driver)}")
     if not code or code[:2] in ("08", "28", "3D", "53", "57"):
         return DatabaseUnavailable(f"the database can't be reached: {_first_line(driver)}")
     return DatabaseError(message, hint=hint, sqlstate=code)

@@ -31,6 +31,7 @@ from hindsight.config import Settings, load_settings
 from hindsight.database import database_url, migrate
 from hindsight.embedding import Embedder, embedder_from
 from hindsight.engine import sync_engine
+from hindsight.errors import InvalidArgument
 from hindsight.results import BankStatus, Event, Forgotten, Memory, Recalled, Stored, Versions
 
 Row = TypeVar("Row")
@@ -136,8 +137,12 @@ class Hindsight:
             vectors = self.embedder.passages(contents)
             for given, embedding in zip(embeddable, vectors, strict=True):
                 given.update(embedding=vector(embedding), model=self.embedder.model)
-        # In one order for every writer, so that two batches that share contents or slots do not deadlock.
-        order = sorted(range(len(arguments)), key=lambda n: (arguments[n].get("slot") or "", arguments[n]["content"]))
+        # In one order for every writer, so that batches with contents in common do not deadlock. Slots come first:
+        # their writers take turns.
+        order = sorted(
+            range(len(arguments)),
+            key=lambda n: (not arguments[n].get("slot"), arguments[n].get("slot") or "", arguments[n]["content"]),
+        )
         rows = self._transaction("store", [arguments[n] for n in order])
         return [Stored(**row) for _, (row,) in sorted(zip(order, rows, strict=True), key=lambda pair: pair[0])]
 
@@ -169,6 +174,7 @@ class Hindsight:
         An empty query lists what the bank holds, the freshest first.
         """
         reject_unknown("recall", unknown, _RECALL)
+        query = query or ""
         refuse_unstorable({"query": query})
         asked = self.embedder.query(query) if self.embedder and query.strip() else None
         return self._rows(
@@ -435,10 +441,13 @@ def _stored(bank: str, memory: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of `store` from a mapping, checked and in the form that the database takes."""
     refuse_unstorable(memory)
     reject_unknown("store", {name: value for name, value in memory.items() if name not in _STORE}, _STORE)
+    content = memory.get("content", "")
+    if not isinstance(content, str):
+        raise InvalidArgument(f"content must be a text, got {content!r}")
     return {
         **memory,
         "bank": bank,
-        "content": memory.get("content", ""),
+        "content": content,
         "tags": labels(memory.get("tags")),
         "entities": labels(memory.get("entities"), "entities"),
         "occurred_at": moment(memory.get("occurred_at"), "occurred_at"),

@@ -7,6 +7,11 @@ DECLARE
   extension_name text;
   vector_schema text;
 BEGIN
+  IF pg_catalog.current_setting('server_encoding') <> 'UTF8' THEN
+    RAISE EXCEPTION 'this database is encoded in %, Hindsight needs UTF8', pg_catalog.current_setting('server_encoding')
+      USING ERRCODE = 'feature_not_supported', HINT = 'CREATE DATABASE … ENCODING ''UTF8'' TEMPLATE template0;';
+  END IF;
+
   FOREACH role_name IN ARRAY ARRAY['hindsight_owner', 'hindsight_app', 'hindsight_reader'] LOOP
     CONTINUE WHEN EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = role_name);
     BEGIN
@@ -65,6 +70,13 @@ BEGIN
   SELECT extnamespace::regnamespace::text INTO vector_schema FROM pg_catalog.pg_extension WHERE extname = 'vector';
   PERFORM pg_catalog.set_config('search_path', 'hindsight, ' || vector_schema, true);
   EXECUTE 'SELECT ''[1]''::vector'; -- loads pgvector, so that its settings are known to those who set them
+  -- The functions' search_path ends with that schema: what a stranger creates there would run as hindsight_owner.
+  IF EXISTS (SELECT FROM pg_catalog.pg_namespace AS n, pg_catalog.aclexplode(n.nspacl) AS a
+             WHERE n.oid = vector_schema::regnamespace AND a.grantee = 0 AND a.privilege_type = 'CREATE') THEN
+    RAISE EXCEPTION 'everybody may create objects in schema %, where pgvector is installed', vector_schema
+      USING ERRCODE = 'insufficient_privilege',
+            HINT = 'Run: REVOKE CREATE ON SCHEMA ' || vector_schema || ' FROM PUBLIC; (PostgreSQL before 15 granted it.)';
+  END IF;
   IF NOT pg_catalog.has_schema_privilege('hindsight_owner', vector_schema, 'USAGE') THEN
     BEGIN
       EXECUTE 'GRANT USAGE ON SCHEMA ' || vector_schema || ' TO hindsight_owner, hindsight_app, hindsight_reader';

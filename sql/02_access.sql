@@ -68,20 +68,30 @@ CREATE OR REPLACE FUNCTION hindsight.create_bank(
 AS $$
 DECLARE
   new_id bigint;
+  known_language text;
 BEGIN
   IF coalesce(bank, '') !~ '^\S(.{0,198}\S)?$' THEN
     RAISE EXCEPTION 'a bank needs a name of 1 to 200 characters without spaces around it, got %', coalesce(quote_literal(bank), 'NULL')
       USING ERRCODE = 'HM004', HINT = 'For example ''alice'' or ''team/search''.';
   END IF;
-  BEGIN
-    PERFORM to_tsvector(language::regconfig, '');
-  EXCEPTION WHEN undefined_object OR invalid_name OR syntax_error THEN
-    RAISE EXCEPTION 'unknown text-search configuration %', quote_literal(language)
-      USING ERRCODE = 'HM004', HINT = 'SELECT cfgname FROM pg_ts_config lists those of this server.';
-  END;
+  -- The name is kept in every row, and a dump must find it again: PostgreSQL's own, or an extension's with its schema.
+  SELECT CASE WHEN n.nspname = 'pg_catalog' THEN c.cfgname::text ELSE format('%I.%I', n.nspname, c.cfgname) END
+    INTO known_language
+    FROM pg_ts_config AS c JOIN pg_namespace AS n ON n.oid = c.cfgnamespace
+    WHERE language IN (c.cfgname, n.nspname || '.' || c.cfgname)
+      AND (n.nspname = 'pg_catalog'
+           OR EXISTS (SELECT FROM pg_depend AS d
+                      WHERE d.classid = 'pg_ts_config'::regclass AND d.objid = c.oid AND d.deptype = 'e'))
+    ORDER BY n.nspname = 'pg_catalog' DESC
+    LIMIT 1;
+  IF known_language IS NULL THEN
+    RAISE EXCEPTION 'unknown text-search configuration %', coalesce(quote_literal(language), 'NULL')
+      USING ERRCODE = 'HM004',
+            HINT = 'SELECT cfgname FROM pg_ts_config lists those of this server; it must be PostgreSQL''s own or an extension''s.';
+  END IF;
   PERFORM _check_unit('decay_rate', decay_rate);
   INSERT INTO bank (name, description, language, decay_rate)
-    VALUES (create_bank.bank, create_bank.description, create_bank.language, create_bank.decay_rate)
+    VALUES (create_bank.bank, create_bank.description, known_language, create_bank.decay_rate)
     ON CONFLICT (name) DO NOTHING
     RETURNING bank_id INTO new_id;
   IF new_id IS NULL THEN
@@ -100,8 +110,23 @@ $$;
 COMMENT ON FUNCTION hindsight.create_bank(text, text, text, double precision) IS
   'Makes a bank owned by the caller and returns its id; returns the bank as it is when the caller owns it already.';
 
+-- _keep_an_owner: raises HM004 when the bank would have no owner without this principal.
+CREATE OR REPLACE FUNCTION hindsight._keep_an_owner(opened hindsight.bank, leaving text)
+  RETURNS void
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  PERFORM FROM hindsight.bank AS b WHERE b.bank_id = opened.bank_id FOR UPDATE; -- two owners deposing each other: one waits
+  IF NOT EXISTS (SELECT FROM hindsight.access AS a
+                 WHERE a.bank_id = opened.bank_id AND a.rights = 'owner' AND a.principal <> leaving) THEN
+    RAISE EXCEPTION '% is the last owner of bank %', pg_catalog.quote_literal(leaving), pg_catalog.quote_literal(opened.name)
+      USING ERRCODE = 'HM004', HINT = 'Grant ''owner'' to somebody else first.';
+  END IF;
+END
+$$;
+
 -- grant_access: gives a principal rights on a bank (reader < writer < owner), or changes them.
--- Raises HM001, HM003 (not the owner), HM004 (unknown rights).
+-- Raises HM001, HM003 (not the owner), HM004 (unknown rights, or the last owner).
 CREATE OR REPLACE FUNCTION hindsight.grant_access(bank text, principal text, rights text)
   RETURNS void
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -113,6 +138,9 @@ BEGIN
   IF rights IS NULL OR rights NOT IN ('reader', 'writer', 'owner') OR coalesce(principal, '') = '' THEN
     RAISE EXCEPTION 'cannot grant % to %', coalesce(quote_literal(rights), 'NULL'), coalesce(quote_literal(principal), 'NULL')
       USING ERRCODE = 'HM004', HINT = 'Rights are ''reader'', ''writer'' or ''owner''; the principal is a name.';
+  END IF;
+  IF rights <> 'owner' THEN
+    PERFORM _keep_an_owner(opened, principal);
   END IF;
   INSERT INTO access AS a (bank_id, principal, rights)
     VALUES (opened.bank_id, grant_access.principal, grant_access.rights)
@@ -132,12 +160,7 @@ AS $$
 DECLARE
   opened constant bank := _open_bank(bank, 'owner');
 BEGIN
-  PERFORM FROM bank AS b WHERE b.bank_id = opened.bank_id FOR UPDATE; -- two owners revoking each other: one waits
-  IF NOT EXISTS (SELECT FROM access AS a WHERE a.bank_id = opened.bank_id AND a.rights = 'owner'
-                   AND a.principal <> revoke_access.principal) THEN
-    RAISE EXCEPTION '% is the last owner of bank %', quote_literal(principal), quote_literal(bank)
-      USING ERRCODE = 'HM004', HINT = 'Grant ''owner'' to somebody else first.';
-  END IF;
+  PERFORM _keep_an_owner(opened, principal);
   DELETE FROM access AS a WHERE a.bank_id = opened.bank_id AND a.principal = revoke_access.principal;
   IF NOT FOUND THEN
     RETURN false;

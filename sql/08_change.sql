@@ -68,7 +68,8 @@ BEGIN
   PERFORM _check_optional_text('content', content, 10000), _check_optional_text('context', context, 10000),
           _check_optional_text('slot', slot, 200), _check_optional_text('reason', reason, 2000),
           _check_unit('confidence', confidence), _check_unit('importance', importance),
-          _check_labels('tags', tags), _check_labels('entities', entities), _check_object('metadata', metadata);
+          _check_labels('tags', tags), _check_labels('entities', entities), _check_object('metadata', metadata),
+          _check_time('occurred_at', occurred_at), _check_time('expires_at', expires_at);
   IF NOT clear <@ ARRAY['slot', 'context', 'occurred_at', 'expires_at'] THEN
     RAISE EXCEPTION 'cannot clear %', array_to_string(clear, ', ')
       USING ERRCODE = 'HM004', HINT = 'slot, context, occurred_at and expires_at can be cleared.';
@@ -83,6 +84,9 @@ BEGIN
   ELSIF held.superseded_by IS NOT NULL THEN
     RAISE EXCEPTION 'memory % was superseded by %', memory_id, held.superseded_by
       USING ERRCODE = 'HM006', HINT = 'Update the memory that took its place, or store the old statement anew.';
+  ELSIF held.archived_at IS NOT NULL THEN
+    RAISE EXCEPTION 'memory % was archived, since it had expired', memory_id
+      USING ERRCODE = 'HM006', HINT = 'Store the statement anew.';
   ELSIF held.version <> expected_version THEN
     RAISE EXCEPTION 'memory % is at version %, not %', memory_id, held.version, expected_version
       USING ERRCODE = 'HM006', HINT = 'Somebody changed it meanwhile: get it again, then decide.';

@@ -47,6 +47,8 @@ DECLARE
   by_words uuid[];
   by_meaning uuid[];
   by_recency uuid[];
+  by_review uuid[];
+  exact_digest bytea;
 BEGIN
   IF recall.top_k IS NULL OR recall.top_k NOT BETWEEN 1 AND 1000 THEN
     RAISE EXCEPTION 'top_k must lie between 1 and 1000, got %', coalesce(recall.top_k::text, 'NULL') USING ERRCODE = 'HM004';
@@ -55,7 +57,8 @@ BEGIN
     RAISE EXCEPTION 'the query has % characters, at most 10000 are taken', length(recall.query)
       USING ERRCODE = 'HM004', HINT = 'Ask with the sentence that matters.';
   END IF;
-  PERFORM _check_unit('min_score', recall.min_score), _check_object('metadata', recall.metadata);
+  PERFORM _check_unit('min_score', recall.min_score), _check_object('metadata', recall.metadata),
+          _check_time('as_of', recall.as_of);
   IF recall.types IS NOT NULL THEN
     PERFORM _check_type(t) FROM unnest(recall.types) AS t;
   END IF;
@@ -64,16 +67,12 @@ BEGIN
     asked := _check_embedding(recall.embedding, used);
   END IF;
 
-  is_large := documents IS NOT NULL;
+  is_large := documents IS NOT NULL AND recall.as_of IS NULL; -- the past is scanned: indexes hold what is live
   IF NOT is_large THEN
     SELECT count(*), coalesce(avg(length(m.document)), 1) INTO documents, average_length
-      FROM (SELECT m.document FROM live_memory AS m WHERE m.bank_id = opened.bank_id LIMIT _exact_limit() + 1) AS m;
-    is_large := documents > _exact_limit();
-  END IF;
-  IF recall.as_of IS NOT NULL THEN -- the past is scanned: indexes hold what is live
-    is_large := false;
-    SELECT count(*), coalesce(avg(length(m.document)), 1) INTO documents, average_length
-      FROM _visible(opened.bank_id, at, recall.as_of, pending) AS m;
+      FROM (SELECT v.document FROM _visible(opened.bank_id, at, recall.as_of, pending) AS v
+            LIMIT CASE WHEN recall.as_of IS NULL THEN _exact_limit() + 1 END) AS m;
+    is_large := documents > _exact_limit() AND recall.as_of IS NULL;
   END IF;
 
   IF asks_words THEN
@@ -95,12 +94,23 @@ BEGIN
   ELSIF NOT asks_words THEN
     by_recency := _newest(opened.bank_id, at, recall.as_of, pending, filter, most);
   END IF;
+  IF asks_words THEN -- the exact text of a memory finds it, whatever words and vectors say
+    exact_digest := content_digest_v1(recall.query);
+    SELECT by_words || array_agg(m.memory_id) INTO by_words
+      FROM _visible(opened.bank_id, at, recall.as_of, pending) AS m
+      WHERE m.digest = exact_digest
+        AND _passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.metadata, filter);
+  END IF;
+  IF is_large AND pending THEN
+    by_review := _pending(opened.bank_id, at, filter);
+  END IF;
 
   RETURN QUERY
     WITH part AS MATERIALIZED ( -- once: inlined, each expression would be computed for every use of it
       SELECT m.*, match.coverage,
              CASE WHEN m.model_id = used.model_id THEN semantic(1 - (m.embedding <=> asked), used.floor) END AS semantic,
-             CASE WHEN asks_words OR asked IS NOT NULL THEN lexical(match.bm25) ELSE 1 END AS lexical,
+             CASE WHEN m.digest = exact_digest OR NOT (asks_words OR asked IS NOT NULL) THEN 1
+                  ELSE lexical(match.bm25) END AS lexical,
              decay(extract(epoch FROM at - m.confirmed_at)::double precision / 86400,
                    coalesce(b.decay_rate, t.decay_rate, opened.decay_rate)) AS decay,
              coalesce(b.weight, t.weight) AS weight
@@ -108,7 +118,7 @@ BEGIN
       CROSS JOIN LATERAL _match(m.document, finder, words, idf, prefixes, average_length) AS match
       JOIN memory_type AS t ON t.type = m.type
       LEFT JOIN bank_type AS b ON b.bank_id = opened.bank_id AND b.type = m.type
-      WHERE m.memory_id = ANY (by_meaning || by_words || by_recency)
+      WHERE m.memory_id = ANY (by_meaning || by_words || by_recency || by_review)
     ),
     scored AS MATERIALIZED (
       SELECT p.*, s.similarity, _product(s.similarity, p.confidence, p.decay, p.weight) AS score
@@ -117,7 +127,8 @@ BEGIN
     SELECT s.memory_id, s.content, s.type, s.score, s.similarity, s.semantic, s.lexical, s.confidence, s.decay, s.weight,
            array_remove(ARRAY[CASE WHEN s.memory_id = ANY (by_meaning) THEN 'vector' END,
                               CASE WHEN s.memory_id = ANY (by_words) THEN 'text' END,
-                              CASE WHEN s.memory_id = ANY (by_recency) THEN 'recency' END], NULL),
+                              CASE WHEN s.memory_id = ANY (by_recency) THEN 'recency' END,
+                              CASE WHEN s.memory_id = ANY (by_review) THEN 'pending' END], NULL),
            s.tags, s.entities, s.slot, s.session_id, s.source, s.metadata, s.occurred_at, s.created_at, s.confirmed_at,
            s.pending_reason
     FROM scored AS s

@@ -113,6 +113,10 @@ def test_many_memories_are_stored_in_their_order_or_not_at_all(client: Any, own_
         (lambda c, b: c.recall(b, "x", since="yesterday"), InvalidArgument, "since is not a time: 'yesterday'"),
         (lambda c, b: c.recall(b, "x", since="0001-01-01T00:00:00+14:00"), InvalidArgument, "since is not a time"),
         (lambda c, b: c.recall(b, "x", top_k=10**30), InvalidArgument, "top_k is out of range"),
+        (lambda c, b: c.recall(b, "x", top_k=1.5), InvalidArgument, "top_k must be a whole number, got 1.5"),
+        (lambda c, b: c.store(b, 5), InvalidArgument, "content must be a text, got 5"),
+        (lambda c, b: c.store_many(b, [{"content": None}]), InvalidArgument, "content must be a text"),
+        (lambda c, b: c.store(b, "x", tags="[" * 100_000), InvalidContent, "tags are"),
         (lambda c, b: c.store(b, "x", type="opinion"), InvalidArgument, "Types are decision"),
     ],
 )  # fmt: skip

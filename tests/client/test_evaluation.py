@@ -59,7 +59,7 @@ SQUAD = {
 
 
 class Toy:
-    """An embedder of two dimensions: to the one side whatever names a poodle or a lake, to the other all else."""
+    """An embedder of two dimensions: what names a poodle or a lake lies on the one, and the rest near the other."""
 
     model, dimensions, floor, recall_threshold, merge_threshold = "toy", 2, 0.0, 0.5, 0.9
 
@@ -67,11 +67,12 @@ class Toy:
         self.embedded: list[str] = []
 
     def query(self, text: str) -> list[float]:
-        return self.passages([text])[0]
+        self.embedded.append(text)
+        return [1.0, 0.0] if "poodle" in text else [0.0, 1.0]
 
     def passages(self, texts: Any) -> list[list[float]]:
         self.embedded += texts
-        return [[1.0, 0.0] if "poodle" in text or "湖" in text else [0.0, 1.0] for text in texts]
+        return [[1.0, 0.0] if "poodle" in text or "湖" in text else [0.5, 1.0] for text in texts]
 
 
 def written(directory: Path, content: Any) -> Path:
@@ -162,10 +163,10 @@ def test_the_cache_embeds_each_text_once_for_each_side(tmp_path: Path) -> None:
     toy = Toy()
     cached = CachedEmbedder(toy, tmp_path / "cache")
     first = cached.passages(["湖", "sea", "湖"])
-    assert first == [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
+    assert first == [[1.0, 0.0], [0.5, 1.0], [1.0, 0.0]]
     cached.close()
     again = CachedEmbedder(toy, tmp_path / "cache")
-    assert again.passages(["sea", "湖", "fish"]) == [first[1], first[0], [0.0, 1.0]]
+    assert again.passages(["sea", "湖", "fish"]) == [first[1], first[0], [0.5, 1.0]]
     assert again.query("sea") == [0.0, 1.0]
     assert toy.embedded == ["湖", "sea", "fish", "sea"]
     (tmp_path / "other").write_text("not a cache, and long enough for SQLite to see that it is something else")

@@ -9,9 +9,8 @@ import pytest
 
 from tests.conftest import Database
 
-DIMENSIONS = 16
-LARGE, SMALL = "large", "small"
-ROWS = 20_000
+DIMENSIONS = 12
+LARGE, SMALL, OTHERS = "large", "small", "others"
 
 
 def vector(seed: int) -> str:
@@ -21,16 +20,17 @@ def vector(seed: int) -> str:
 
 @pytest.fixture(scope="module")
 def filled(new_database: Any, template: str) -> Iterator[Database]:
-    """One bank of 20,000 memories beside one of 50, in one table."""
+    """A bank of 20,000 memories and one of 50, in a table of 100,000."""
     database = Database(new_database(template))
     database.call("register_model", model="toy", dimensions=DIMENSIONS)
-    for bank in (LARGE, SMALL):
+    for bank in (LARGE, SMALL, OTHERS):
         database.call("create_bank", bank=bank)
     name = database.value("SELECT indexname FROM pg_indexes WHERE indexname LIKE 'memory_embedding_%%'")
     definition = database.value("SELECT indexdef FROM pg_indexes WHERE indexname = %s", (name,))
     database.rows(f"DROP INDEX hindsight.{name}")  # built at once it takes seconds, row by row most of a minute
-    fill(database, LARGE, ROWS)
+    fill(database, LARGE, 20_000)
     fill(database, SMALL, 50)
+    fill(database, OTHERS, 79_950, words=1)
     database.rows(definition)
     database.rows("VACUUM ANALYZE hindsight.memory")
     database.call("maintain", bank=LARGE)
@@ -38,14 +38,14 @@ def filled(new_database: Any, template: str) -> Iterator[Database]:
     database.close()
 
 
-def fill(database: Database, bank: str, count: int) -> None:
+def fill(database: Database, bank: str, count: int, words: int = 12) -> None:
     """Rows with words of a natural (Zipf) distribution, written at once: what is tested is reading."""
     generator = random.Random(count)
     database.rows("CREATE TEMP TABLE IF NOT EXISTS incoming (bank text, content text, embedding vector)")
     with database.connection.cursor().copy("COPY pg_temp.incoming FROM STDIN") as copy:
         for number in range(count):
-            words = " ".join(f"word{int(1 / generator.random()) % 5000}" for _ in range(12))
-            copy.write_row((bank, f"{bank} {number} unique{number} {words}", vector(number)))
+            text = " ".join(f"word{int(1 / generator.random()) % 5000}" for _ in range(words))
+            copy.write_row((bank, f"{bank} {number} unique{number} {text}", vector(number)))
     database.rows("""
         INSERT INTO hindsight.memory (bank_id, memory_id, version, content, type, tags, entities, confidence, importance, metadata,
           language, created_at, confirmed_at, confirmations, changed_at, model_id, embedding)
@@ -154,6 +154,20 @@ def test_a_filter_that_few_memories_pass_still_fills_the_result(filled: Database
     rows = filled.call("recall", bank=LARGE, embedding=vector(5), tags=["rare"], min_score=0, top_k=20)
     assert len(rows) == 20
     assert all(row["tags"] == ["rare"] for row in rows)
+
+
+def test_what_is_pending_is_found_in_a_large_bank_when_asked_for(filled: Database) -> None:
+    filled.call("store", bank=LARGE, content="the wombat prefers clover", confidence=0.4)
+    assert filled.contents(LARGE, "wombat clover") == []
+    assert filled.contents(LARGE, "wombat clover", include_pending=True)[0] == "the wombat prefers clover"
+
+
+def test_counting_the_words_ahead_changes_no_answer(filled: Database) -> None:
+    queries = [f"unique{number} word{number % 7} word{number % 50}" for number in range(0, 20_000, 1000)]
+    counted = [filled.contents(LARGE, query, top_k=3) for query in queries]
+    with filled.connection.transaction(force_rollback=True):
+        filled.rows("UPDATE hindsight.bank SET documents = NULL, average_length = NULL")
+        assert [filled.contents(LARGE, query, top_k=3)[:1] for query in queries] == [found[:1] for found in counted]
 
 
 def test_one_memory_and_its_history_are_read_by_key(filled: Database) -> None:

@@ -107,6 +107,10 @@ def test_revoked_rights_end_at_once_and_the_last_owner_stays(connect: Callable[.
     refused("HM001", lambda: guest.call("recall", bank=bank))
     assert app.one("revoke_access", bank=bank, principal=me(guest)) == {"revoke_access": False}
     assert "last owner" in refused("HM004", lambda: app.call("revoke_access", bank=bank, principal=me(app)))
+    demote = {"bank": bank, "principal": me(app), "rights": "reader"}
+    assert "last owner" in refused("HM004", lambda: app.call("grant_access", **demote))
+    app.call("grant_access", bank=bank, principal=me(guest), rights="owner")
+    app.call("grant_access", **demote)
 
 
 TABLES = ("bank", "bank_type", "access", "session", "turn", "memory", "memory_version", "event", "word_statistics")

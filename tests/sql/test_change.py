@@ -87,6 +87,12 @@ class TestUpdating:
         with pytest.raises(psycopg.Error, match=f"was superseded by {new}"):
             db.call("update_memory", bank=bank, memory_id=old, content="three")
 
+    def test_an_archived_memory_is_not_updated(self, db: Database, bank: str) -> None:
+        memory_id = store(db, bank, "x")
+        db.rows("UPDATE hindsight.memory SET archived_at = now() WHERE memory_id = %s", (memory_id,))
+        with pytest.raises(psycopg.Error, match="was archived"):
+            db.call("update_memory", bank=bank, memory_id=memory_id, content="y")
+
     @pytest.mark.parametrize(
         ("arguments", "sqlstate"),
         [
@@ -217,6 +223,11 @@ class TestRestoring:
         with pytest.raises(psycopg.Error, match=f"memory {holder} holds the same") as caught:
             db.call("restore", bank=bank, memory_id=memory_id)
         assert caught.value.sqlstate == "HM006"
+
+
+def test_the_history_keeps_nulls_within_metadata(db: Database, bank: str) -> None:
+    memory_id = store(db, bank, "x", metadata='{"a": null}')
+    assert db.call("history", bank=bank, memory_id=memory_id)[0]["after"]["metadata"] == {"a": None}
 
 
 def test_an_event_is_left_by_everything_that_happens_to_a_memory(db: Database, bank: str) -> None:

@@ -1,6 +1,7 @@
 """Recalling: what is found, in which order, with which score, and what is not."""
 
 import math
+import random
 import uuid
 from datetime import UTC, datetime, timedelta
 
@@ -144,6 +145,43 @@ class TestFinding:
             assert rows[0]["content"] == content
             assert scores == sorted(scores, reverse=True)
             assert all(0 <= score <= 1 for score in scores)
+
+    @pytest.mark.parametrize(
+        ("wanted", "others"),
+        [
+            ("Docker does start on Windows", ["Docker does not start on Windows"]),
+            ("To be or not to be", ["The cat is on the mat"]),
+            ("🎉", ["🚀", "party"]),
+            ("会议室是101", ["会议室是102"]),
+        ],
+    )
+    def test_the_exact_text_is_found_first_though_words_cannot_tell(
+        self, db: Database, bank: str, wanted: str, others: list[str]
+    ) -> None:
+        for content in [wanted, *others]:
+            db.call("store", bank=bank, content=content)
+        then = db.value("SELECT clock_timestamp()")
+        assert db.contents(bank, wanted)[0] == wanted
+        assert db.contents(bank, wanted, as_of=then)[0] == wanted
+        assert db.contents(bank, wanted, types=["todo"]) == []
+
+    @pytest.mark.parametrize(
+        ("right", "wrong", "query"),
+        [
+            (
+                "Deploy with Docker, Podman is not supported",
+                "Visitors may bring cats and/or dogs",
+                "Should we deploy with Docker and/or Podman?",
+            ),
+            ("The standup meeting is daily", "The gym opens at 6am", "When is our standup meeting, at 6am?"),
+        ],
+    )
+    def test_an_ordinary_word_with_a_sign_in_it_does_not_win(
+        self, db: Database, bank: str, right: str, wrong: str, query: str
+    ) -> None:
+        for content in (right, wrong, "Other things", "Nothing of note"):
+            db.call("store", bank=bank, content=content)
+        assert db.contents(bank, query)[0] == right
 
     @pytest.mark.parametrize(
         ("content", "query"),
@@ -358,6 +396,65 @@ class TestLimits:
 
 
 class TestTheAsOf:
+    def test_a_slot_has_one_value_at_every_moment(self, db: Database, bank: str) -> None:
+        db.call("store", bank=bank, content="The SSH port is 22", slot="ssh.port")
+        new = db.one("store", bank=bank, content="The SSH port is 2222", slot="ssh.port")
+        (moment,) = db.rows(
+            "SELECT created_at, created_at - interval '1 us' AS before FROM hindsight.get(%s, %s)",
+            (bank, new["memory_id"]),
+        )
+        assert db.contents(bank, "ssh port", as_of=moment["before"]) == ["The SSH port is 22"]
+        assert db.contents(bank, "ssh port", as_of=moment["created_at"]) == ["The SSH port is 2222"]
+
+    def test_any_moment_of_a_random_life_is_answered_as_it_was_then(self, db: Database, bank: str, toy: str) -> None:
+        """Stores, merges, doubts, slots, updates, forgets, restores and expiries; pending ones included."""
+        chance = random.Random(4)
+        ids: list[uuid.UUID] = []
+        given = {
+            "bank": bank,
+            "query": "docker port rate",
+            "embedding": "[1,1,0]",
+            "min_score": 0,
+            "include_pending": True,
+        }
+        seen = []
+        for step in range(120):
+            words = (
+                " ".join(chance.sample(["docker", "port", "rate", "汇率", "backup", "team"], 3))
+                + f" {chance.randrange(12)}"
+            )
+            action = chance.random()
+            try:
+                if action < 0.6 or not ids:
+                    stored = db.one(
+                        "store", bank=bank, content=words, embedding=f"[1,{chance.random()},{chance.random()}]", model=toy,
+                        confidence=chance.choice([None, 0.4, 0.8, 1.0]), slot=chance.choice([None, "s1", "s2"]),
+                    )  # fmt: skip
+                    ids.append(stored["memory_id"])
+                elif action < 0.75:
+                    db.call(
+                        "update_memory",
+                        bank=bank,
+                        memory_id=chance.choice(ids),
+                        content=words,
+                        confidence=chance.random(),
+                    )
+                elif action < 0.9:
+                    db.call("forget", bank=bank, memory_id=chance.choice(ids))
+                else:
+                    db.call("restore", bank=bank, memory_id=chance.choice(ids))
+            except psycopg.Error as error:
+                if error.sqlstate not in ("HM002", "HM004", "HM006"):  # gone, not forgotten, taken: as it may be
+                    raise
+            if step % 6 == 0:
+                seen.append((db.value("SELECT clock_timestamp()"), db.call("recall", **given)))
+        for then, rows in seen:
+            again = db.call("recall", **given, as_of=then)
+            assert [(r["memory_id"], r["content"], r["pending_reason"]) for r in again] == [
+                (r["memory_id"], r["content"], r["pending_reason"]) for r in rows
+            ]
+            assert [r["score"] for r in again] == pytest.approx([r["score"] for r in rows], rel=1e-5)
+
     @pytest.mark.parametrize("contents", [("SSH port is 22", "SSH port is 2222"), ("SSH端口是22", "SSH端口是2222")])
     def test_what_was_believed_before_a_correction_and_before_a_forgetting(
         self, db: Database, bank: str, toy: str, contents: tuple[str, str]

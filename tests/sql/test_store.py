@@ -106,6 +106,9 @@ def test_every_unicode_text_is_stored_whole_or_refused_as_empty(db: Database, ba
         ({"content": "x", "tags": ["t"] * 101}, "HM005", "tags are 101 of up to 1 characters"),
         ({"content": "x", "entities": ["t" * 201]}, "HM005", "entities are 1 of up to 201 characters"),
         ({"content": "x", "metadata": f'{{"a": "{"x" * 100_001}"}}'}, "HM005", "metadata has"),
+        ({"content": "\u200b\ufeff"}, "HM005", "content is empty"),
+        ({"content": "x", "occurred_at": "0400-01-01 BC"}, "HM004", "occurred_at is out of range"),
+        ({"content": "x", "expires_at": "infinity"}, "HM004", "expires_at is out of range"),
         ({"content": "x", "session_id": ""}, "HM005", "session_id is empty"),
         ({"content": "x", "expires_at": "2020-01-01"}, "HM004", "has passed already"),
         ({"content": "x", "embedding": UNIT_X}, "HM012", "came without its model"),
@@ -158,6 +161,37 @@ def test_metadata_with_somebody_elses_bank_is_only_data(db: Database, bank: str)
     db.call("store", bank=bank, content="mine", metadata=f'{{"bank": "{other}", "user_id": "{other}", "bank_id": 1}}')
     assert db.contents(other) == []
     assert db.contents(bank, metadata=f'{{"bank": "{other}"}}') == ["mine"]
+
+
+def test_a_permanent_memory_stays_permanent_when_it_comes_again_with_an_end(db: Database, bank: str) -> None:
+    first = db.one("store", bank=bank, content="The address is 5 Elm St")
+    db.call("store", bank=bank, content="The address is 5 Elm St", expires_at="2999-01-01")
+    assert db.one("get", bank=bank, memory_id=first["memory_id"])["expires_at"] is None
+
+
+def test_merging_says_what_of_the_second_statement_it_does_not_take(db: Database, bank: str) -> None:
+    db.call(
+        "store",
+        bank=bank,
+        content="Ship on Friday",
+        tags=[f"t{n}" for n in range(60)],
+        metadata=f'{{"a": "{"x" * 60_000}"}}',
+    )
+    again = db.one("store", bank=bank, content="Ship on Friday", type="todo", tags=[f"u{n}" for n in range(60)],
+                   metadata=f'{{"b": "{"x" * 60_000}"}}')  # fmt: skip
+    assert again["outcome"] == "merged"
+    assert again["reasons"][1:] == [
+        "it has a hundred tags or entities already, and takes no more",
+        "it keeps its metadata: united they would be too large",
+        "it stays a fact, not a todo",
+    ]
+
+
+def test_an_echo_without_a_confidence_of_its_own_raises_nothing(db: Database, bank: str) -> None:
+    first = db.one("store", bank=bank, content="alice may move to Kiel", confidence=0.65)
+    for _ in range(50):
+        db.call("store", bank=bank, content="alice may move to Kiel")
+    assert db.one("get", bank=bank, memory_id=first["memory_id"])["confidence"] == 0.65
 
 
 class TestSlots:

@@ -23,6 +23,15 @@ def lexemes(db: Database, text: str, *, whole: bool = True, language: str = "eng
         ("東京タワー", {"東京", "京タ", "タワ", "ワー", "ー"}),
         ("서울시청", {"서울", "울시", "시청", "청"}),
         ("don't do that", set()),
+        ("naïve Nguyễn", {"naiv", "nguyen"}),
+        ("zero\u200bwidth so\u00adft", {"zerowidth", "soft"}),
+        ("getUserById", {"getuserbyid", "get", "user", "id"}),
+        (
+            ".NET --flag $HOME #1234 50%",
+            {"net", ".net", "flag", "--flag", "home", "$home", "1234", "#1234", "50", "50%"},
+        ),
+        ("สวัสดี", {"สว", "วั", "ัส", "สด", "ดี", "ี"}),
+        ("🎉", {"🎉"}),
         ("", set()),
     ],
 )
@@ -37,8 +46,29 @@ def test_a_query_has_no_half_bigrams_unless_it_is_one_character(db: Database) ->
     assert lexemes(db, "猫", whole=False) == {"猫"}
 
 
+@pytest.mark.parametrize(
+    "word", ["user_id", "v1.2.3", "c++", "c#", "etc/hosts", "err-7731", ".net", "--flag", "foo.bar@example.org"]
+)
+def test_an_identifier_is_told(db: Database, word: str) -> None:
+    assert db.value("SELECT hindsight._is_identifier('english', %s)", (word,)) is True
+
+
+@pytest.mark.parametrize(
+    "word", ["and/or", "e.g", "1st", "2nd", "6am", "10gb", "docker", "8.4", "49222", "well-known", "汇率"]
+)
+def test_an_ordinary_word_is_none(db: Database, word: str) -> None:
+    assert db.value("SELECT hindsight._is_identifier('english', %s)", (word,)) is False
+
+
 def test_a_german_bank_stems_german(db: Database) -> None:
     assert lexemes(db, "Die Häuser stehen", language="german") == {"haus", "steh"}
+
+
+def test_a_language_of_a_users_own_is_refused_since_a_dump_could_not_be_restored(db: Database) -> None:
+    db.rows("CREATE TEXT SEARCH CONFIGURATION public.mine (COPY = simple)")
+    for language in ("mine", "public.mine", "pg_temp_3.mine", "3748", None):
+        with pytest.raises(Exception, match="unknown text-search configuration"):
+            db.call("create_bank", bank="x", language=language)
 
 
 @pytest.mark.parametrize("character", ["x", "汇", "🚀", "'", "\\", ":", "&"])

@@ -33,6 +33,12 @@ def test_logging_the_same_turn_again_changes_nothing(db: Database, bank: str) ->
     assert db.value("SELECT turns FROM hindsight.status() WHERE bank = %s", (bank,)) == 2
 
 
+def test_a_turn_with_other_tool_calls_is_another_turn(db: Database, bank: str) -> None:
+    log(db, bank, "x", sequence=1, tool_calls='[{"name": "search"}]')
+    with pytest.raises(psycopg.Error, match="has another turn 1"):
+        log(db, bank, "x", sequence=1, tool_calls='[{"name": "delete"}]')
+
+
 def test_another_turn_under_a_taken_number_is_a_conflict(db: Database, bank: str) -> None:
     log(db, bank, "one", sequence=1)
     with pytest.raises(psycopg.Error, match="session 's1' has another turn 1") as caught:
@@ -42,8 +48,8 @@ def test_another_turn_under_a_taken_number_is_a_conflict(db: Database, bank: str
 
 @pytest.mark.parametrize(
     ("arguments", "sqlstate"),
-    [({"content": " "}, "HM005"), ({"content": "x", "role": ""}, "HM005"), ({"content": "x", "sequence": 0}, "HM004"),
-     ({"content": "x", "session_id": ""}, "HM005"), ({"content": "x", "metadata": "[]"}, "HM004")],
+    [({"content": " "}, "HM005"), ({"content": "x", "role": ""}, "HM005"), ({"content": "x", "sequence": 0}, "HM004"), ({"content": "x", "sequence": 2**31 - 1}, "HM004"),
+     ({"content": "x", "session_id": ""}, "HM005"), ({"content": "x" * 1_000_001, "tool_calls": "[]"}, "HM005"), ({"content": "x", "metadata": "[]"}, "HM004")],
 )  # fmt: skip
 def test_bad_input_is_refused(db: Database, bank: str, arguments: dict[str, object], sqlstate: str) -> None:
     with pytest.raises(psycopg.Error) as caught:

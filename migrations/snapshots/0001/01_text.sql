@@ -12,7 +12,8 @@ RETURN pg_catalog.sha256(pg_catalog.convert_to(
 COMMENT ON FUNCTION hindsight.content_digest_v1(text) IS
   'SHA-256 of a text, Unicode-composed and with its white space folded: equal digests are the same content.';
 
--- _cjk_tsv_v1: bigrams of every run of Chinese, Japanese or Korean characters, with positions.
+-- _cjk_tsv_v1: bigrams of every run of Chinese, Japanese or Korean characters, with positions; likewise of Thai, Lao,
+-- Burmese and Khmer, which do not separate words either, and of emoji.
 -- whole => true adds each run's last character, so that each character of a run starts one of its lexemes and a
 -- query of a single character can be answered by prefix.
 CREATE OR REPLACE FUNCTION hindsight._cjk_tsv_v1(folded text, whole boolean)
@@ -27,7 +28,7 @@ RETURN (
            pg_catalog.sum(pg_catalog.length(found.characters)) OVER (ORDER BY found.place)
              - pg_catalog.length(found.characters) AS start
     FROM pg_catalog.regexp_matches(folded,
-           '[\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+', 'g')
+           '[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2600-\u27bf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff\U0001f300-\U0001faff]+', 'g')
            WITH ORDINALITY AS match(groups, place)
     CROSS JOIN LATERAL (SELECT match.groups[1] AS characters, match.place AS place) AS found
   ) AS run
@@ -38,7 +39,7 @@ COMMENT ON FUNCTION hindsight._cjk_tsv_v1(text, boolean) IS
   'Bigrams of the Chinese, Japanese and Korean runs of a folded text, with positions.';
 
 -- _identifier_tsv_v1: whole identifiers, which a language's parser splits or mangles: ERR-7731, user_id, v1.2.3,
--- foo.bar@example.org, C++, /etc/hosts.
+-- foo.bar@example.org, C++, /etc/hosts, .NET, --flag, $HOME, #1234, R&D, 50%.
 CREATE OR REPLACE FUNCTION hindsight._identifier_tsv_v1(folded text)
   RETURNS tsvector
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -46,7 +47,8 @@ RETURN (
   SELECT coalesce(pg_catalog.string_agg(
            '''' || match.groups[1] || ''':' || least(match.place, 16383)::text, ' '), '')::tsvector
   FROM pg_catalog.regexp_matches(folded,
-         '([a-z0-9]+(?:[-_./:@#+]+[a-z0-9]+)+(?:\+\+|#)?|[a-z][a-z0-9]*(?:\+\+|#))', 'g')
+         '((?:(?<![a-z0-9_./:@#+&-])(?:--?|~/\.?|[.$#@])[a-z0-9_]+|[a-z0-9]+(?=[-_./:@#+&]+[a-z0-9]|\+\+|#|%))'
+         '(?:[-_./:@#+&]+[a-z0-9]+)*(?:\+\+|#|%)?)', 'g')
          WITH ORDINALITY AS match(groups, place)
   WHERE pg_catalog.length(match.groups[1]) <= 200
 );
@@ -60,13 +62,21 @@ CREATE OR REPLACE FUNCTION hindsight.text_tsv_v1(language text, content text, wh
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
 DECLARE
-  folded constant text := pg_catalog.lower(pg_catalog.normalize(content, 'NFKC'));
+  -- One form of each character, without accents, vowel marks and characters of no width: naïve is naive.
+  plain constant text := pg_catalog.normalize(pg_catalog.regexp_replace(pg_catalog.normalize(content, 'NFKD'),
+    '[\u0300-\u036f\u064b-\u0652\u00ad\u200b-\u200f\u2060\ufeff]', '', 'g'), 'NFKC');
+  folded constant text := pg_catalog.lower(plain);
   cjk constant tsvector := hindsight._cjk_tsv_v1(folded, whole);
   -- The parser would keep err-7731 as (err, -7731), tcp/ip as one path and 端口49222 as one word.
   words text := pg_catalog.regexp_replace(folded,
-    '[-/\\_@#:+]|[\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+'
+    '[-/\\_@#:+]|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2600-\u27bf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff\U0001f300-\U0001faff]+'
     '|(?<=[a-z])\.(?=[a-z])', ' ', 'g');
 BEGIN
+  IF plain ~ '[a-z][A-Z]' THEN -- getUserById, by its parts as well
+    words := words || ' ' || (
+      SELECT pg_catalog.string_agg(pg_catalog.lower(pg_catalog.regexp_replace(match.groups[1], '([a-z])([A-Z])', '\1 \2', 'g')), ' ')
+      FROM pg_catalog.regexp_matches(plain, '([A-Za-z0-9]*[a-z][A-Z][A-Za-z0-9]*)', 'g') AS match(groups));
+  END IF;
   RETURN pg_catalog.to_tsvector(language::regconfig, words)
     OPERATOR(pg_catalog.||) hindsight._identifier_tsv_v1(folded)
     OPERATOR(pg_catalog.||) cjk;

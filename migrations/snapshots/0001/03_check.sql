@@ -18,7 +18,7 @@ CREATE OR REPLACE FUNCTION hindsight._check_text(argument text, value text, most
   LANGUAGE plpgsql IMMUTABLE
 AS $$
 BEGIN
-  IF coalesce(value, '') !~ '[^\s\u00a0\u3000]' THEN
+  IF coalesce(value, '') !~ '[^\s\u00a0\u00ad\u200b-\u200f\u2060\u3000\ufeff]' THEN
     RAISE EXCEPTION '% is empty', argument USING ERRCODE = 'HM005', HINT = 'Give it at least one visible character.';
   END IF;
   IF pg_catalog.length(value) > most THEN
@@ -54,6 +54,19 @@ BEGIN
       USING ERRCODE = 'HM004',
             HINT = (SELECT 'Types are ' || pg_catalog.string_agg(t.type, ', ' ORDER BY t.type) || '.'
                     FROM hindsight.memory_type AS t);
+  END IF;
+END
+$$;
+
+-- _check_time: raises HM004 for a time outside of the years 1 to 9999, which most programs cannot hold.
+CREATE OR REPLACE FUNCTION hindsight._check_time(argument text, value timestamptz)
+  RETURNS void
+  LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+  IF NOT value BETWEEN '0001-01-02 00:00:00+00' AND '9999-12-30 00:00:00+00' THEN
+    RAISE EXCEPTION '% is out of range: %', argument, value
+      USING ERRCODE = 'HM004', HINT = 'Times lie in the years 1 to 9999. Leave it out where there is none.';
   END IF;
 END
 $$;

@@ -27,8 +27,8 @@ BEGIN
       RAISE EXCEPTION 'thresholds must rise within [-1, 1]: floor %, recall_threshold %, merge_threshold %',
           floor, from_cosine, merge_cosine USING ERRCODE = 'HM004';
     END IF;
-    -- Two registering the same model: one waits here and finds it.
-    PERFORM pg_advisory_xact_lock(hashtextextended('hindsight.register_model', 0));
+    -- Two registering the same model: one waits here and finds it. The lock is the one that making the index needs.
+    LOCK TABLE memory IN SHARE ROW EXCLUSIVE MODE;
     INSERT INTO embedding_model (name, dimensions, floor, recall_threshold, merge_threshold)
       VALUES (register_model.model, register_model.dimensions, register_model.floor, from_cosine, merge_cosine)
       ON CONFLICT (name) DO NOTHING;
@@ -121,6 +121,7 @@ DECLARE
   named embedding_model;
   waiting bigint;
 BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended('hindsight.model', opened.bank_id)); -- waits for writers of the old model
   SELECT b.* INTO opened FROM bank AS b WHERE b.bank_id = opened.bank_id FOR UPDATE;
   IF model IS NULL THEN
     RAISE EXCEPTION 'no embedding model was named' USING ERRCODE = 'HM012', HINT = 'SELECT name FROM hindsight.embedding_model;';
@@ -179,6 +180,9 @@ DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'writer');
   used constant embedding_model := _adopt_model(opened, model);
 BEGIN
+  IF embedding IS NULL THEN
+    RAISE EXCEPTION 'there is no embedding' USING ERRCODE = 'HM010', HINT = 'Embed the content that unembedded returned.';
+  END IF;
   UPDATE memory AS m
     SET embedding = _check_embedding(embed_memory.embedding, used), model_id = used.model_id
     WHERE m.bank_id = opened.bank_id AND m.memory_id = embed_memory.memory_id AND m.version = embed_memory.version;
@@ -188,14 +192,18 @@ $$;
 COMMENT ON FUNCTION hindsight.embed_memory(text, uuid, integer, vector, text) IS
   'Gives a memory the embedding of that version of its content; false when it has changed since.';
 
--- _adopt_model: _bank_model for writers: the first model that is named becomes the bank's.
+-- _adopt_model: _bank_model for writers: the first model that is named becomes the bank's. Until the transaction ends
+-- the bank keeps its model (set_bank_model waits), so that no vector of another one comes in late.
 CREATE OR REPLACE FUNCTION hindsight._adopt_model(opened hindsight.bank, model text)
   RETURNS hindsight.embedding_model
   LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-  named hindsight.embedding_model := hindsight._bank_model(opened, model);
+  named hindsight.embedding_model;
 BEGIN
+  PERFORM pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended('hindsight.model', opened.bank_id));
+  SELECT * INTO opened FROM hindsight.bank AS b WHERE b.bank_id = opened.bank_id;
+  named := hindsight._bank_model(opened, model);
   IF opened.model_id IS NULL AND named.model_id IS NOT NULL THEN
     UPDATE hindsight.bank AS b SET model_id = named.model_id WHERE b.bank_id = opened.bank_id AND b.model_id IS NULL;
     IF NOT FOUND THEN -- another writer was first, perhaps with another model

@@ -25,12 +25,13 @@ END;
 CREATE OR REPLACE FUNCTION hindsight._described(m hindsight.memory)
   RETURNS jsonb
   LANGUAGE sql STABLE
-RETURN pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object(
+RETURN (SELECT pg_catalog.jsonb_object_agg(e.key, e.value) FROM pg_catalog.jsonb_each(pg_catalog.jsonb_build_object(
   'content', m.content, 'type', m.type, 'tags', m.tags, 'entities', m.entities, 'slot', m.slot, 'context', m.context,
   'session_id', m.session_id, 'source', m.source, 'confidence', m.confidence, 'importance', m.importance,
   'metadata', m.metadata, 'occurred_at', m.occurred_at, 'confirmed_at', m.confirmed_at,
   'confirmations', m.confirmations, 'expires_at', m.expires_at, 'deleted_at', m.deleted_at,
-  'superseded_by', m.superseded_by, 'archived_at', m.archived_at, 'pending_reason', m.pending_reason));
+  'superseded_by', m.superseded_by, 'archived_at', m.archived_at, 'pending_reason', m.pending_reason)) AS e
+  WHERE e.value <> 'null');
 
 -- _record: leaves an event. Of a change it keeps the values that differ, before and after.
 CREATE OR REPLACE FUNCTION hindsight._record(

@@ -29,11 +29,12 @@ DECLARE
   held turn;
 BEGIN
   PERFORM _check_text('role', role, 50), _check_object('metadata', metadata);
-  IF tool_calls IS NULL THEN
+  IF tool_calls IS NULL OR content <> '' THEN
     PERFORM _check_text('content', content, 1000000);
   END IF;
-  IF place < 1 THEN
-    RAISE EXCEPTION 'sequence must be 1 or more, got %', place USING ERRCODE = 'HM004';
+  PERFORM _check_time('occurred_at', occurred_at);
+  IF place NOT BETWEEN 1 AND 1000000000 THEN
+    RAISE EXCEPTION 'sequence must lie between 1 and 1000000000, got %', place USING ERRCODE = 'HM004';
   END IF;
   PERFORM _open_session(opened.bank_id, session_id);
   -- The session's row orders its writers.
@@ -47,7 +48,7 @@ BEGIN
   IF NOT FOUND THEN
     SELECT t.* INTO held FROM turn AS t
       WHERE t.bank_id = opened.bank_id AND t.session_id = log_turn.session_id AND t.sequence = place;
-    IF (held.role, held.content) IS DISTINCT FROM (role, coalesce(content, '')) THEN
+    IF (held.role, held.content, held.tool_calls) IS DISTINCT FROM (role, coalesce(content, ''), tool_calls) THEN
       RAISE EXCEPTION 'session % has another turn %, of %', quote_literal(session_id), place, held.role
         USING ERRCODE = 'HM006', HINT = 'Turns are never changed. Leave sequence out to add a turn.';
     END IF;

@@ -7,10 +7,10 @@ CREATE OR REPLACE FUNCTION hindsight._believable()
   RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 0.6;
 
 -- _contest_slot: who holds a slot after a challenge. NULL: the challenger may take it, since it was free or its holder
--- is superseded now. Otherwise the holder's id: it is more confident, or as confident and newer.
+-- is superseded now (the challenger is believed from that moment on). Otherwise the holder's id: it is more confident, or as confident and newer.
 CREATE OR REPLACE FUNCTION hindsight._contest_slot(
   bank_id bigint, slot text, challenger uuid, confidence double precision, said_at timestamptz,
-  OUT holder_id uuid, OUT superseded_id uuid)
+  OUT holder_id uuid, OUT superseded_id uuid, OUT superseded_at timestamptz)
   LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -32,7 +32,8 @@ BEGIN
   ELSE
     superseded_id := holder.memory_id;
     changed.superseded_by := challenger;
-    PERFORM hindsight._change('superseded', holder, changed, 'slot ' || slot || ' has a new value');
+    changed := hindsight._change('superseded', holder, changed, 'slot ' || slot || ' has a new value');
+    superseded_at := changed.changed_at;
   END IF;
 END
 $$;
@@ -71,7 +72,9 @@ END
 $$;
 
 -- _merge: the same content came again: confirms the memory that holds it, and unites what the two say about it.
-CREATE OR REPLACE FUNCTION hindsight._merge(held hindsight.memory, again hindsight.memory, OUT reasons text[], OUT superseded_id uuid)
+-- Only a confidence that was stated (is_sure) raises the one that is held: an echo does not.
+CREATE OR REPLACE FUNCTION hindsight._merge(
+  held hindsight.memory, again hindsight.memory, is_sure boolean, OUT reasons text[], OUT superseded_id uuid)
   LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -81,13 +84,27 @@ BEGIN
   reasons := ARRAY['the same content was stored before'];
   merged.confirmed_at := greatest(held.confirmed_at, again.confirmed_at);
   merged.confirmations := held.confirmations + 1;
-  merged.confidence := greatest(held.confidence, again.confidence);
+  merged.confidence := CASE WHEN is_sure THEN greatest(held.confidence, again.confidence) ELSE held.confidence END;
   merged.importance := greatest(held.importance, again.importance);
-  merged.tags := hindsight._clean_labels(held.tags || again.tags);
-  merged.entities := hindsight._clean_labels(held.entities || again.entities);
+  merged.tags := (hindsight._clean_labels(held.tags || again.tags))[:100];
+  merged.entities := (hindsight._clean_labels(held.entities || again.entities))[:100];
   merged.metadata := held.metadata || again.metadata;
+  merged.context := coalesce(held.context, again.context);
+  merged.source := coalesce(held.source, again.source);
+  merged.occurred_at := coalesce(held.occurred_at, again.occurred_at);
+  IF NOT merged.tags @> again.tags OR NOT merged.entities @> again.entities THEN
+    reasons := reasons || 'it has a hundred tags or entities already, and takes no more'::text;
+  END IF;
+  IF pg_catalog.length(merged.metadata::text) > 100000 THEN
+    merged.metadata := held.metadata;
+    reasons := reasons || 'it keeps its metadata: united they would be too large'::text;
+  END IF;
+  IF held.type <> again.type THEN
+    reasons := reasons || pg_catalog.format('it stays a %s, not a %s', held.type, again.type);
+  END IF;
   merged.slot := coalesce(held.slot, again.slot);
-  merged.expires_at := CASE WHEN again.expires_at IS NULL THEN NULL ELSE greatest(held.expires_at, again.expires_at) END;
+  merged.expires_at := CASE WHEN held.expires_at IS NOT NULL AND again.expires_at IS NOT NULL
+                         THEN greatest(held.expires_at, again.expires_at) END;
   IF held.embedding IS NULL THEN
     merged.embedding := again.embedding;
     merged.model_id := again.model_id;
@@ -146,7 +163,8 @@ BEGIN
           _check_optional_text('slot', store.slot, 200), _check_type(store.type),
           _check_unit('confidence', store.confidence), _check_unit('importance', store.importance),
           _check_labels('tags', store.tags), _check_labels('entities', store.entities),
-          _check_object('metadata', store.metadata);
+          _check_object('metadata', store.metadata), _check_time('occurred_at', store.occurred_at),
+          _check_time('expires_at', store.expires_at);
   IF store.source NOT IN ('user', 'document', 'tool', 'inferred') THEN
     RAISE EXCEPTION 'unknown source %', quote_literal(store.source)
       USING ERRCODE = 'HM004', HINT = 'Sources are user, document, tool and inferred; leave it out when unknown.';
@@ -156,6 +174,10 @@ BEGIN
       USING ERRCODE = 'HM004', HINT = 'Give a time to come, or leave it out.';
   END IF;
   used := CASE WHEN store.embedding IS NOT NULL THEN _adopt_model(opened, store.model) END;
+  IF store.slot IS NOT NULL THEN
+    -- Writers of slots take turns in a bank, so that two batches with slots and contents in common do not deadlock.
+    PERFORM pg_advisory_xact_lock(hashtextextended('hindsight.slot', opened.bank_id));
+  END IF;
   IF store.session_id IS NOT NULL THEN
     PERFORM _open_session(opened.bank_id, store.session_id);
   END IF;
@@ -198,7 +220,7 @@ BEGIN
       memory_id := held.memory_id;
       outcome := 'merged';
       BEGIN
-        SELECT g.reasons, g.superseded_id INTO reasons, related_id FROM _merge(held, fresh) AS g;
+        SELECT g.reasons, g.superseded_id INTO reasons, related_id FROM _merge(held, fresh, store.confidence IS NOT NULL) AS g;
       EXCEPTION WHEN unique_violation THEN -- somebody took the slot that the merged memory was to have
         CONTINUE;
       END;
@@ -219,9 +241,12 @@ BEGIN
       CONTINUE WHEN NOT _insert(fresh);
     ELSE
       BEGIN -- what the contest wrote is undone when the row cannot be inserted
-        SELECT c.holder_id, c.superseded_id INTO slot_holder, related_id
+        SELECT c.holder_id, c.superseded_id, coalesce(c.superseded_at, clock_timestamp())
+          INTO slot_holder, related_id, fresh.created_at
           FROM _contest_slot(opened.bank_id, fresh.slot, fresh.memory_id, fresh.confidence,
                              coalesce(fresh.occurred_at, fresh.created_at)) AS c;
+        fresh.confirmed_at := fresh.created_at;
+        fresh.changed_at := fresh.created_at;
         IF slot_holder IS NOT NULL THEN
           outcome := 'superseded';
           related_id := slot_holder;

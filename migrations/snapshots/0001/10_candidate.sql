@@ -15,23 +15,23 @@ CREATE OR REPLACE FUNCTION hindsight._visible(of_bank bigint, at timestamptz, as
   RETURNS TABLE (
     memory_id uuid, content text, type text, tags text[], entities text[], slot text, session_id text, source text,
     confidence double precision, metadata jsonb, occurred_at timestamptz, created_at timestamptz,
-    confirmed_at timestamptz, pending_reason text, model_id integer, embedding halfvec, document tsvector)
+    confirmed_at timestamptz, pending_reason text, model_id integer, embedding halfvec, document tsvector, digest bytea)
   LANGUAGE sql STABLE
 AS $$
   SELECT m.memory_id, m.content, m.type, m.tags, m.entities, m.slot, m.session_id, m.source, m.confidence, m.metadata,
-         m.occurred_at, m.created_at, m.confirmed_at, m.pending_reason, m.model_id, m.embedding, m.document
+         m.occurred_at, m.created_at, m.confirmed_at, m.pending_reason, m.model_id, m.embedding, m.document, m.digest
   FROM hindsight.live_memory AS m
   WHERE m.bank_id = of_bank AND (m.expires_at IS NULL OR m.expires_at > at) AND m.changed_at <= coalesce(as_of, m.changed_at)
   UNION ALL
   SELECT m.memory_id, m.content, m.type, m.tags, m.entities, m.slot, m.session_id, m.source, m.confidence, m.metadata,
-         m.occurred_at, m.created_at, m.confirmed_at, m.pending_reason, m.model_id, m.embedding, m.document
+         m.occurred_at, m.created_at, m.confirmed_at, m.pending_reason, m.model_id, m.embedding, m.document, m.digest
   FROM hindsight.memory AS m
   WHERE include_pending AND m.bank_id = of_bank AND (m.expires_at IS NULL OR m.expires_at > at)
     AND m.changed_at <= coalesce(as_of, m.changed_at)
     AND m.deleted_at IS NULL AND m.superseded_by IS NULL AND m.archived_at IS NULL AND m.pending_reason IS NOT NULL
   UNION ALL
   SELECT v.memory_id, v.content, v.type, v.tags, v.entities, v.slot, v.session_id, v.source, v.confidence, v.metadata,
-         v.occurred_at, v.created_at, v.confirmed_at, v.pending_reason, v.model_id, v.embedding, v.document
+         v.occurred_at, v.created_at, v.confirmed_at, v.pending_reason, v.model_id, v.embedding, v.document, v.digest
   FROM hindsight.memory_version AS v
   WHERE as_of IS NOT NULL AND v.bank_id = of_bank AND (v.expires_at IS NULL OR v.expires_at > at)
     AND v.changed_at <= as_of AND as_of < v.believed_until
@@ -53,6 +53,15 @@ RETURN (filter.types IS NULL OR type = ANY (filter.types))
   AND (filter.entities IS NULL OR entities && filter.entities)
   AND (filter.metadata IS NULL OR metadata @> filter.metadata);
 
+-- _is_identifier: user_id, v1.2.3, C++, /etc/hosts, err-7731, but not 1st, 6am, e.g., and/or.
+CREATE OR REPLACE FUNCTION hindsight._is_identifier(language text, word text)
+  RETURNS boolean
+  LANGUAGE sql STABLE
+RETURN word ~ '[a-z]' AND word ~ '[0-9_/@+#.$%&]|^-' AND word !~ '^[0-9]+[a-z]{1,3}$'
+  AND (word ~ '[+#]$|^[-.$#@~]' OR NOT EXISTS (
+    SELECT FROM pg_catalog.regexp_split_to_table(word, '[^a-z0-9]+') AS part
+    WHERE part ~ '^[a-z]$' OR (part ~ '^[a-z]+$' AND pg_catalog.to_tsvector(language::regconfig, part) = '')));
+
 -- _query_words: the words of a query, at most 64 (the most frequent in it, then the longest), each with the tsquery
 -- that finds it. prefixes are those of one CJK character, which stand for every bigram that they begin. An identifier
 -- (user_id, v1.2.3, C++) has an emphasis of 20: whoever asks for one wants the memory that holds it, not one like it.
@@ -66,7 +75,7 @@ AS $$
            '''' || pg_catalog.replace(pg_catalog.replace(q.lexeme, '\', '\\'), '''', '''''') || ''''
            || CASE WHEN q.is_prefix THEN ':*' ELSE '' END)::tsquery), '{}'),
          coalesce(pg_catalog.array_agg(q.lexeme) FILTER (WHERE q.is_prefix), '{}'),
-         pg_catalog.array_agg(CASE WHEN q.lexeme ~ '[a-z]' AND q.lexeme ~ '[0-9_/@+#.]' THEN 20.0 ELSE 1.0 END)
+         pg_catalog.array_agg(CASE WHEN hindsight._is_identifier(language, q.lexeme) THEN 20.0 ELSE 1.0 END)
   FROM (
     SELECT l.lexeme, pg_catalog.length(l.lexeme) = 1 AND pg_catalog.ascii(l.lexeme) >= 12293 AS is_prefix -- from 々 on
     FROM pg_catalog.unnest(hindsight.text_tsv_v1(language, query, whole => false)) AS l
@@ -115,6 +124,7 @@ AS $$
 DECLARE
   budget constant integer := 500;
   holding bigint[];
+  counted bigint;
   finder tsquery;
   rarity text; -- an expression: the IDF of the words that a row holds
 BEGIN
@@ -122,6 +132,7 @@ BEGIN
     EXECUTE 'SELECT array_agg((SELECT count(*) FROM hindsight.live_memory AS m WHERE m.bank_id = $1 AND m.document @@ q.finder)
                               ORDER BY q.place) FROM unnest($2) WITH ORDINALITY AS q(finder, place)'
       INTO holding USING opened.bank_id, finders;
+    SELECT count(*) INTO counted FROM hindsight.live_memory AS m WHERE m.bank_id = opened.bank_id;
   ELSE
     SELECT pg_catalog.array_agg(coalesce(
              CASE WHEN q.word = ANY (prefixes)
@@ -132,7 +143,7 @@ BEGIN
              END, 1) ORDER BY q.place)
       INTO holding FROM pg_catalog.unnest(words) WITH ORDINALITY AS q(word, place);
   END IF;
-  SELECT pg_catalog.array_agg(hindsight._idf(coalesce(opened.documents, hindsight._exact_limit()), r.holding) * emphasis[r.place]
+  SELECT pg_catalog.array_agg(hindsight._idf(coalesce(opened.documents, counted), r.holding) * emphasis[r.place]
                               ORDER BY r.place),
          pg_catalog.string_agg(r.finder::text, ' | ') FILTER (
            WHERE r.running <= budget OR (r.rarest AND (r.holding <= 10 * budget OR must_find)))::tsquery
@@ -195,6 +206,24 @@ BEGIN
             AND hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.metadata, filter)
           ORDER BY m.embedding <=> asked
           LIMIT most) AS b);
+END
+$$;
+
+-- _pending: what waits for confirmation in a large bank, whose indexes hold what is live; in a small one it is scanned.
+CREATE OR REPLACE FUNCTION hindsight._pending(of_bank bigint, at timestamptz, filter hindsight._filter)
+  RETURNS uuid[]
+  LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+  RETURN (
+    SELECT pg_catalog.array_agg(p.memory_id)
+    FROM (SELECT m.memory_id
+          FROM hindsight.memory AS m
+          WHERE m.bank_id = of_bank AND (m.expires_at IS NULL OR m.expires_at > at) AND m.pending_reason IS NOT NULL
+            AND m.deleted_at IS NULL AND m.superseded_by IS NULL AND m.archived_at IS NULL
+            AND hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.metadata, filter)
+          ORDER BY m.changed_at DESC
+          LIMIT 200) AS p);
 END
 $$;
 
