@@ -22,6 +22,7 @@ from hindsight.errors import (
     HindsightError,
     InvalidArgument,
     InvalidContent,
+    SchemaMissing,
 )
 
 Moment = datetime | str
@@ -200,7 +201,7 @@ def translated(error: BaseException) -> HindsightError:
     if code[:2] == "22":  # data exceptions: a value out of range, malformed, …
         return InvalidArgument(message, hint=hint, sqlstate=code)
     if code == "3F000":
-        return DatabaseUnavailable("the database has no schema hindsight yet. Run: hindsight migrate")
+        return SchemaMissing("the database has no schema hindsight yet. Run: hindsight migrate")
     if not code and isinstance(driver, ValueError | OverflowError | psycopg.DataError):  # a value the driver can't take
         return InvalidArgument(f"a value can't pass between Python and the database: {_first_line(driver)}")
     if not code or code[:2] in ("08", "28", "3D", "53", "57"):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from typing import Annotated
 
-from alembic.util import CommandError
 from cyclopts import App, CycloptsError, Parameter
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -28,6 +29,7 @@ from hindsight.database import database_url, head, migrate, migration_script
 from hindsight.embedding import embedding_provider
 from hindsight.measuring_commands import bench_recall, eval_recall
 from hindsight.memory_commands import forget, get, history, recall, restore, store
+from hindsight.postgres_url import sqlalchemy_url
 from hindsight.sync_client import Hindsight
 
 HELP = """Long-term memory for agents, inside one PostgreSQL database.
@@ -90,6 +92,9 @@ def status(*, as_json: AsJson = False) -> int:
         lines["banks"] = "none yet: hindsight store makes one"
     show(as_json, report, tables.pairs_table(lines), *([tables.bank_table(banks)] if banks else []))
     for bank in banks:
+        if bank.unembedded and model:
+            waiting = f"{bank.unembedded} memories wait for an embedding"
+            note(f"bank {bank.bank!r}: {waiting}: hindsight reembed --bank {bank.bank!r}")
         if bank.model not in (None, model) and model:
             note(f"bank {bank.bank!r} holds embeddings of {bank.model!r}: hindsight reembed --bank {bank.bank!r}")
     return 0 if at_head else 69
@@ -103,6 +108,8 @@ def migrate_schema(
     as_json: AsJson = False,
 ) -> None:
     """Bring the schema `hindsight` of the database to a revision. Safe to run twice, and by two at once."""
+    from alembic.util import CommandError
+
     try:
         if sql:
             sys.stdout.write(migration_script(revision))
@@ -149,6 +156,22 @@ def mcp() -> None:
     from hindsight.mcp_server import main as serve_stdio
 
     serve_stdio()
+
+
+@app.command(name="psql")
+def open_psql(
+    *arguments: Annotated[str, Parameter(allow_leading_hyphen=True, help="Given to psql as they are.")],
+) -> int:
+    """Open psql on the database; the embedded server runs as long as it does."""
+    url = sqlalchemy_url(database_url(load_settings()), "psycopg").set(drivername="postgresql")
+    environment = {**os.environ, **({"PGPASSWORD": str(url.password)} if url.password else {})}  # not for all to see
+    shown = url.set(password="").render_as_string(hide_password=False)
+    program = shutil.which("psql")
+    if program is None:
+        from hindsight.embedded import installed_programs  # an extra
+
+        program = str(installed_programs() / "bin" / "psql")
+    return subprocess.run([program, shown, *arguments], env=environment, check=False).returncode  # noqa: S603
 
 
 @app.command

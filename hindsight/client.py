@@ -328,7 +328,7 @@ class AsyncHindsight:
             if not waiting:
                 break
             vectors = await run_sync(self.embedder.passages, [row["content"] for row in waiting])
-            await self._transaction(
+            done = await self._transaction(
                 "embed_memory",
                 [
                     {
@@ -341,7 +341,7 @@ class AsyncHindsight:
                     for row, embedding in zip(waiting, vectors, strict=True)
                 ],
             )
-            embedded += len(waiting)
+            embedded += sum(row["embed_memory"] for (row,) in done)
         return embedded
 
     async def reembed(self, bank: str) -> int:

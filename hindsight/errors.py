@@ -5,7 +5,8 @@ HindsightError
  ├─ EmbeddedUnavailable     the embedded PostgreSQL isn't installed, or doesn't start
  ├─ EmbeddingError          a text can't be embedded
  │   └─ EmbeddingUnavailable   …now
- ├─ DatabaseUnavailable     the database can't be reached, or has no schema yet
+ ├─ DatabaseUnavailable     the database can't be reached
+     │   └─ SchemaMissing          …it can, but was never migrated
  └─ DatabaseError           the database refused a call: one subclass for each SQLSTATE of class HM
 """
 
@@ -35,7 +36,11 @@ class EmbeddedUnavailable(HindsightError):  # noqa: N818
 
 
 class DatabaseUnavailable(HindsightError):  # noqa: N818
-    """The database can't be reached, or has no schema `hindsight` yet."""
+    """The database can't be reached."""
+
+
+class SchemaMissing(DatabaseUnavailable):
+    """The database has no schema `hindsight` yet: it was never migrated."""
 
 
 class DatabaseError(HindsightError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import signal
+import socket
 import sys
 from types import FrameType
 from typing import Never
@@ -63,8 +64,11 @@ def serve(settings: Settings | None = None) -> None:
 
 async def _serve(settings: Settings) -> None:
     service = MemoryService(settings)
+    listener = _listen(settings)
     async with service.opened():
-        log.info("serving /mcp, /sse, /api and /health on %s, port %s", settings.host, settings.port or "any")
+        host, port = listener.getsockname()[:2]
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        log.info("running on http://%s with /mcp, /sse, /api and /health", address)
         config = uvicorn.Config(
             build_app(settings, service),
             host=settings.host,
@@ -76,7 +80,19 @@ async def _serve(settings: Settings) -> None:
             server_header=False,
             timeout_graceful_shutdown=2,
         )
-        await uvicorn.Server(config).serve()
+        await uvicorn.Server(config).serve(sockets=[listener])
+
+
+def _listen(settings: Settings) -> socket.socket:
+    """The socket of the server, taken before anything else is opened. Raises ConfigurationError when it is in use."""
+    try:
+        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+        return socket.create_server((settings.host.strip("[]"), settings.port), family=family, backlog=2048)
+    except OSError as error:
+        raise ConfigurationError(
+            f"can't listen on {settings.host}, port {settings.port}: {error.strerror}. "
+            "Choose another port with HINDSIGHT_PORT"
+        ) from None
 
 
 def refuse_open_door(settings: Settings) -> None:

@@ -17,6 +17,7 @@ from hindsight.errors import (
     InvalidContent,
     InvalidEmbedding,
     ModelMismatch,
+    SchemaMissing,
     UnknownBank,
     UnknownMemory,
     UnknownModel,
@@ -72,7 +73,7 @@ def refusal(error: Exception) -> Refusal:
     """What the client is told about an error. An error that is not Hindsight's own tells nothing."""
     status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), None)
     if isinstance(error, DatabaseUnavailable):
-        missing = "schema" in str(error)
+        missing = isinstance(error, SchemaMissing)
         message = "the database has no schema hindsight yet" if missing else "the database can't be reached"
         hint = "Run: hindsight migrate" if missing else "Try again later"
         return Refusal(status=503, code="database_unavailable", message=message, hint=hint)

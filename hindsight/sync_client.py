@@ -322,7 +322,7 @@ class Hindsight:
             if not waiting:
                 break
             vectors = self.embedder.passages([row["content"] for row in waiting])
-            self._transaction(
+            done = self._transaction(
                 "embed_memory",
                 [
                     {
@@ -335,7 +335,7 @@ class Hindsight:
                     for row, embedding in zip(waiting, vectors, strict=True)
                 ],
             )
-            embedded += len(waiting)
+            embedded += sum(row["embed_memory"] for (row,) in done)
         return embedded
 
     def reembed(self, bank: str) -> int:

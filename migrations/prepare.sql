@@ -7,6 +7,10 @@ DECLARE
   extension_name text;
   vector_schema text;
 BEGIN
+  IF pg_catalog.current_setting('server_version_num')::int < 160000 THEN
+    RAISE EXCEPTION 'PostgreSQL 16 or later is needed, this is %', pg_catalog.current_setting('server_version')
+      USING ERRCODE = 'feature_not_supported', HINT = 'Upgrade the server, or use the embedded one.';
+  END IF;
   IF pg_catalog.current_setting('server_encoding') <> 'UTF8' THEN
     RAISE EXCEPTION 'this database is encoded in %, Hindsight needs UTF8', pg_catalog.current_setting('server_encoding')
       USING ERRCODE = 'feature_not_supported', HINT = 'CREATE DATABASE … ENCODING ''UTF8'' TEMPLATE template0;';

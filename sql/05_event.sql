@@ -1,10 +1,14 @@
 -- Events and earlier versions: what happened to a memory, and what it was before.
 
--- live_memory: the live predicate, written once. A query on this view uses the partial indexes, whose predicate is
--- the same; readers add the expiry, which is a matter of time: (expires_at IS NULL OR expires_at > …).
-CREATE OR REPLACE VIEW hindsight.live_memory WITH (security_invoker = true) AS
+-- current_memory and live_memory: the two predicates, written once. A query on these views uses the partial indexes,
+-- whose predicates are the same; readers add the expiry, which is a matter of time: (expires_at IS NULL OR expires_at > …).
+CREATE OR REPLACE VIEW hindsight.current_memory WITH (security_invoker = true) AS
   SELECT * FROM hindsight.memory
-  WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL;
+  WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL;
+COMMENT ON VIEW hindsight.current_memory IS
+  'Memories whose content is taken: live, or pending. Expiry is checked by their readers.';
+CREATE OR REPLACE VIEW hindsight.live_memory WITH (security_invoker = true) AS
+  SELECT * FROM hindsight.current_memory WHERE pending_reason IS NULL;
 COMMENT ON VIEW hindsight.live_memory IS
   'Memories that are believed: not deleted, superseded, archived or pending. Expiry is checked by its readers.';
 

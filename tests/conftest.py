@@ -19,6 +19,8 @@ from hindsight import embedded
 from hindsight.database import migrate
 
 os.environ.pop("DATABASE_URL", None)  # a developer's own database is not for tests
+TEST_SERVER = os.environ.get("HINDSIGHT_TEST_SERVER")
+"""Another server to test against: a superuser's URL of its database `postgres`, with the host in `?host=`."""
 
 
 class Database:
@@ -57,6 +59,9 @@ CASTS = {"embedding": "::vector", "metadata": "::jsonb", "tool_calls": "::jsonb"
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
     """The URL of a server's database `postgres`, which is gone after the tests."""
+    if TEST_SERVER:
+        yield TEST_SERVER
+        return
     directory = Path(tempfile.mkdtemp(prefix="hindsight-test-"))
     url = embedded.start(directory)
     socket = url.partition("?host=")[2]

@@ -13,7 +13,7 @@ BEGIN
   END IF;
   SELECT array_agg(p.oid::regprocedure::text) INTO signatures FROM pg_catalog.pg_proc AS p
     WHERE p.pronamespace = 'hindsight'::regnamespace;
-  DROP VIEW hindsight.live_memory CASCADE;
+  DROP VIEW hindsight.current_memory, hindsight.live_memory CASCADE;
   DROP TABLE hindsight.word_statistics, hindsight.event, hindsight.memory_version, hindsight.memory, hindsight.turn,
     hindsight.session, hindsight.access, hindsight.bank_type, hindsight.bank, hindsight.memory_type,
     hindsight.embedding_model CASCADE;

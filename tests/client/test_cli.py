@@ -325,3 +325,11 @@ def test_without_a_database_url_the_embedded_server_answers_and_nothing_else_is_
         assert not (data / "pgdata" / "postmaster.pid").exists()
     finally:
         shutil.rmtree(data, ignore_errors=True)
+
+
+def test_psql_opens_on_the_configured_database(fresh_url: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "hindsight.cli", "psql", "-XAtc", "SELECT count(*) FROM hindsight.bank"],
+        env={**os.environ, "DATABASE_URL": fresh_url}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (run.returncode, run.stdout) == (0, "0\n"), run.stderr

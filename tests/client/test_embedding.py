@@ -301,7 +301,7 @@ def test_the_local_model_gives_a_text_the_same_vector_in_any_company() -> None:
 def test_a_very_long_text_is_fast(piece: str) -> None:
     started = time.monotonic()
     vector = LocalEmbedder().query("Alice prefers tea. " + piece * (100_000 // len(piece)) + " end")
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 15, "uncapped it takes minutes"
     assert math.hypot(*vector) == pytest.approx(1, abs=1e-5)
 
 

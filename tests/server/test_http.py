@@ -271,3 +271,12 @@ async def test_a_server_ends_in_order_while_clients_listen(shared_url, directory
         await client.list_tools()
         assert await asyncio.to_thread(started.end, 2) == 0  # SIGINT; the other servers end by SIGTERM
         assert "Traceback" not in started.log
+
+
+def test_a_port_that_is_in_use_is_said_before_anything_is_served(http, shared_url, directory):
+    run = subprocess.run(
+        [sys.executable, "-m", "hindsight.cli", "serve", "--port", str(http.port)],
+        env=environment(database_url=shared_url, embedding_provider="none"), cwd=directory, capture_output=True, text=True,
+    )  # fmt: skip
+    assert run.returncode == 2
+    assert f"can't listen on 127.0.0.1, port {http.port}: Address already in use" in run.stderr

@@ -132,9 +132,8 @@ BEGIN
   UPDATE memory AS m SET embedding = NULL, model_id = NULL
     WHERE m.bank_id = opened.bank_id AND m.model_id <> named.model_id;
   PERFORM _record(opened.bank_id, 'set_bank_model', NULL, model);
-  SELECT count(*) INTO waiting FROM memory AS m
-    WHERE m.bank_id = opened.bank_id AND m.embedding IS NULL
-      AND m.deleted_at IS NULL AND m.superseded_by IS NULL AND m.archived_at IS NULL;
+  SELECT count(*) INTO waiting FROM current_memory AS m
+    WHERE m.bank_id = opened.bank_id AND m.embedding IS NULL;
   RETURN waiting;
 END
 $$;
@@ -155,9 +154,8 @@ DECLARE
 BEGIN
   RETURN QUERY
     SELECT m.memory_id, m.version, m.content
-    FROM memory AS m
+    FROM current_memory AS m
     WHERE m.bank_id = opened.bank_id AND m.embedding IS NULL
-      AND m.deleted_at IS NULL AND m.superseded_by IS NULL AND m.archived_at IS NULL
     ORDER BY m.created_at
     LIMIT greatest(most, 0)
     FOR UPDATE SKIP LOCKED;

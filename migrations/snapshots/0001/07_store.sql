@@ -210,9 +210,8 @@ BEGIN
     fresh.created_at := clock_timestamp();
     fresh.confirmed_at := fresh.created_at;
     fresh.changed_at := fresh.created_at;
-    SELECT m.* INTO held FROM memory AS m
+    SELECT m.* INTO held FROM current_memory AS m
       WHERE m.bank_id = opened.bank_id AND m.digest = fresh.digest
-        AND m.deleted_at IS NULL AND m.superseded_by IS NULL AND m.archived_at IS NULL
       FOR UPDATE;
     IF FOUND AND held.expires_at <= clock_timestamp() THEN
       PERFORM _archive(held);

@@ -143,9 +143,8 @@ BEGIN
     BEGIN
       RETURN hindsight._change(action, before, after, reason);
     EXCEPTION WHEN unique_violation THEN
-      SELECT m.* INTO holder FROM hindsight.memory AS m
+      SELECT m.* INTO holder FROM hindsight.current_memory AS m
         WHERE m.bank_id = before.bank_id AND m.memory_id <> before.memory_id
-          AND m.deleted_at IS NULL AND m.superseded_by IS NULL AND m.archived_at IS NULL
           AND (m.digest = wanted OR (m.slot = after.slot AND m.pending_reason IS NULL))
         ORDER BY m.expires_at <= pg_catalog.clock_timestamp() NULLS FIRST
         LIMIT 1

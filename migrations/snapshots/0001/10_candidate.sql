@@ -25,10 +25,10 @@ AS $$
   UNION ALL
   SELECT m.memory_id, m.content, m.type, m.tags, m.entities, m.slot, m.session_id, m.source, m.confidence, m.metadata,
          m.occurred_at, m.created_at, m.confirmed_at, m.pending_reason, m.model_id, m.embedding, m.document, m.digest
-  FROM hindsight.memory AS m
+  FROM hindsight.current_memory AS m
   WHERE include_pending AND m.bank_id = of_bank AND (m.expires_at IS NULL OR m.expires_at > at)
     AND m.changed_at <= coalesce(as_of, m.changed_at)
-    AND m.deleted_at IS NULL AND m.superseded_by IS NULL AND m.archived_at IS NULL AND m.pending_reason IS NOT NULL
+    AND m.pending_reason IS NOT NULL
   UNION ALL
   SELECT v.memory_id, v.content, v.type, v.tags, v.entities, v.slot, v.session_id, v.source, v.confidence, v.metadata,
          v.occurred_at, v.created_at, v.confirmed_at, v.pending_reason, v.model_id, v.embedding, v.document, v.digest
@@ -218,9 +218,8 @@ BEGIN
   RETURN (
     SELECT pg_catalog.array_agg(p.memory_id)
     FROM (SELECT m.memory_id
-          FROM hindsight.memory AS m
+          FROM hindsight.current_memory AS m
           WHERE m.bank_id = of_bank AND (m.expires_at IS NULL OR m.expires_at > at) AND m.pending_reason IS NOT NULL
-            AND m.deleted_at IS NULL AND m.superseded_by IS NULL AND m.archived_at IS NULL
             AND hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.metadata, filter)
           ORDER BY m.changed_at DESC
           LIMIT 200) AS p);
