@@ -92,7 +92,10 @@ CREATE OR REPLACE FUNCTION hindsight._rank_by_words(
 AS $$
 BEGIN
   WITH holder AS MATERIALIZED (
-    SELECT m.* FROM hindsight._visible(of_bank, at, as_of, include_pending) AS m
+    -- The concatenation takes a long document out of TOAST once, not once for each word.
+    SELECT m.memory_id, m.type, m.tags, m.occurred_at, m.created_at, m.session_id, m.entities, m.metadata, m.confirmed_at,
+           m.document OPERATOR(pg_catalog.||) ''::tsvector AS document
+    FROM hindsight._visible(of_bank, at, as_of, include_pending) AS m
     WHERE pg_catalog.ts_match_vq(m.document, finder) -- not @@: the bank's rows are fewer than the postings of all banks
   ),
   word AS MATERIALIZED (
