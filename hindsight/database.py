@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +49,7 @@ def alembic_config(url: str | None = None, **attributes: Any) -> Config:
     """Alembic's configuration for this schema. A URL given here wins over the settings."""
     from alembic.config import Config
 
-    config = Config(DEPLOY / "alembic.ini")
+    config = Config(DEPLOY / "alembic.ini", stdout=sys.stdout)
     config.attributes.update(attributes, url=url)
     return config
 
