@@ -219,3 +219,70 @@ def _driver_error(error: BaseException) -> BaseException | None:
 
 def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+STORE_ARGUMENTS = [
+    "content",
+    "type",
+    "tags",
+    "session_id",
+    "confidence",
+    "importance",
+    "source",
+    "slot",
+    "entities",
+    "context",
+    "occurred_at",
+    "expires_at",
+    "metadata",
+]
+RECALL_ARGUMENTS = [
+    "top_k",
+    "types",
+    "tags",
+    "all_tags",
+    "since",
+    "until",
+    "session_id",
+    "entities",
+    "metadata",
+    "min_score",
+    "include_pending",
+    "as_of",
+]
+UPDATE_ARGUMENTS = [
+    "content",
+    "type",
+    "tags",
+    "confidence",
+    "importance",
+    "slot",
+    "entities",
+    "context",
+    "occurred_at",
+    "expires_at",
+    "metadata",
+    "clear",
+    "reason",
+    "expected_version",
+]
+
+
+def stored_arguments(bank: str, memory: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `store` from a mapping, checked and in the form that the database takes."""
+    refuse_unstorable(memory)
+    reject_unknown(
+        "store", {name: value for name, value in memory.items() if name not in STORE_ARGUMENTS}, STORE_ARGUMENTS
+    )
+    content = memory.get("content", "")
+    if not isinstance(content, str):
+        raise InvalidArgument(f"content must be a text, got {content!r}")
+    return {
+        **memory,
+        "bank": bank,
+        "content": content,
+        "tags": labels(memory.get("tags")),
+        "entities": labels(memory.get("entities"), "entities"),
+        "occurred_at": moment(memory.get("occurred_at"), "occurred_at"),
+        "expires_at": moment(memory.get("expires_at"), "expires_at"),
+    }

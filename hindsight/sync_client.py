@@ -13,7 +13,10 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from hindsight.calls import (
+    RECALL_ARGUMENTS,
     RETRIED,
+    STORE_ARGUMENTS,
+    UPDATE_ARGUMENTS,
     Labels,
     Moment,
     call,
@@ -23,6 +26,7 @@ from hindsight.calls import (
     refuse_unstorable,
     reject_unknown,
     sqlstate,
+    stored_arguments,
     timeout,
     translated,
     vector,
@@ -31,7 +35,6 @@ from hindsight.config import Settings, load_settings
 from hindsight.database import database_url, migrate
 from hindsight.embedding import Embedder, embedder_from
 from hindsight.engine import sync_engine
-from hindsight.errors import InvalidArgument
 from hindsight.results import BankStatus, Event, Forgotten, Memory, Recalled, Stored, Versions
 
 Row = TypeVar("Row")
@@ -121,8 +124,8 @@ class Hindsight:
         source: user, document, tool or inferred. slot: the key of a thing that has one value at a time.
         context: what was said around it, found by but not shown. occurred_at: when it was said.
         """
-        reject_unknown("store", unknown, _STORE)
-        given = {name: value for name, value in locals().items() if name in _STORE and value is not None}
+        reject_unknown("store", unknown, STORE_ARGUMENTS)
+        given = {name: value for name, value in locals().items() if name in STORE_ARGUMENTS and value is not None}
         return (self.store_many(bank, [given]))[0]
 
     def store_many(self, bank: str, memories: Sequence[Mapping[str, Any]]) -> list[Stored]:
@@ -130,7 +133,7 @@ class Hindsight:
 
         Returns what became of each, in their order.
         """
-        arguments = [_stored(bank, memory) for memory in memories]
+        arguments = [stored_arguments(bank, memory) for memory in memories]
         embeddable = [given for given in arguments if self.embedder and given["content"].strip()]
         if self.embedder is not None and embeddable:
             contents = [given["content"] for given in embeddable]
@@ -173,7 +176,7 @@ class Hindsight:
         include_pending: also what is not believed yet. as_of: what was believed at that moment.
         An empty query lists what the bank holds, the freshest first.
         """
-        reject_unknown("recall", unknown, _RECALL)
+        reject_unknown("recall", unknown, RECALL_ARGUMENTS)
         query = query or ""
         refuse_unstorable({"query": query})
         asked = self.embedder.query(query) if self.embedder and query.strip() else None
@@ -228,7 +231,7 @@ class Hindsight:
         clear: names of what shall be empty (slot, context, occurred_at, expires_at). expected_version: refuses
         with Conflict when somebody changed the memory since that version was read.
         """
-        reject_unknown("update", unknown, _UPDATE)
+        reject_unknown("update", unknown, UPDATE_ARGUMENTS)
         changed = identifier(memory_id)
         refuse_unstorable({"content": content})
         embedding = None
@@ -388,68 +391,3 @@ class Hindsight:
                     raise translated(error) from None
             sleep(random.uniform(0, 0.02 * attempt))  # noqa: S311 so that the two do not meet again
         raise AssertionError("unreachable")
-
-
-_STORE = [
-    "content",
-    "type",
-    "tags",
-    "session_id",
-    "confidence",
-    "importance",
-    "source",
-    "slot",
-    "entities",
-    "context",
-    "occurred_at",
-    "expires_at",
-    "metadata",
-]
-_RECALL = [
-    "top_k",
-    "types",
-    "tags",
-    "all_tags",
-    "since",
-    "until",
-    "session_id",
-    "entities",
-    "metadata",
-    "min_score",
-    "include_pending",
-    "as_of",
-]
-_UPDATE = [
-    "content",
-    "type",
-    "tags",
-    "confidence",
-    "importance",
-    "slot",
-    "entities",
-    "context",
-    "occurred_at",
-    "expires_at",
-    "metadata",
-    "clear",
-    "reason",
-    "expected_version",
-]
-
-
-def _stored(bank: str, memory: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `store` from a mapping, checked and in the form that the database takes."""
-    refuse_unstorable(memory)
-    reject_unknown("store", {name: value for name, value in memory.items() if name not in _STORE}, _STORE)
-    content = memory.get("content", "")
-    if not isinstance(content, str):
-        raise InvalidArgument(f"content must be a text, got {content!r}")
-    return {
-        **memory,
-        "bank": bank,
-        "content": content,
-        "tags": labels(memory.get("tags")),
-        "entities": labels(memory.get("entities"), "entities"),
-        "occurred_at": moment(memory.get("occurred_at"), "occurred_at"),
-        "expires_at": moment(memory.get("expires_at"), "expires_at"),
-    }
