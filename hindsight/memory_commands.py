@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from hindsight import errors, tables
+from hindsight.arguments import TYPES
 from hindsight.command import COMMON, Common, json_object, label_list, note, show, standard_input
 
 
@@ -21,7 +22,6 @@ def _no_option(_: object, value: str) -> None:
 MemoryId = Annotated[str, Parameter(help="The memory's id, as store and recall show it.")]
 Reason = Annotated[str | None, Parameter(help="Why; kept in the memory's history.")]
 Tags = Annotated[list[str] | None, Parameter(name=["--tags", "--tag"], help="Tags: a,b or repeated.")]
-TYPES = "fact, preference, decision, todo, hypothesis, summary, knowledge, lesson"
 SAID = "ISO 8601, UTC where it names no zone: 2026-03-01T09:30."
 
 
@@ -34,7 +34,7 @@ def store(
     ],
     /,
     *,
-    type: Annotated[str | None, Parameter(help=f"What it is: {TYPES}.")] = None,
+    type: Annotated[str | None, Parameter(help=f"What it is: {', '.join(TYPES)}.")] = None,
     tags: Tags = None,
     slot: Annotated[str | None, Parameter(help="Key of a thing with one value at a time: project.database.")] = None,
     session_id: Annotated[str | None, Parameter(help="The conversation that it comes from.")] = None,
@@ -83,7 +83,9 @@ def recall(
     /,
     *,
     top_k: Annotated[int, Parameter(name=["--top-k", "-k"], help="How many at most.")] = 10,
-    types: Annotated[list[str] | None, Parameter(name=["--types", "--type"], help=f"Any of: {TYPES}.")] = None,
+    types: Annotated[
+        list[str] | None, Parameter(name=["--types", "--type"], help=f"Any of: {', '.join(TYPES)}.")
+    ] = None,
     tags: Tags = None,
     all_tags: Annotated[list[str] | None, Parameter(help="Tags that it must have, all of them.")] = None,
     since: Annotated[str | None, Parameter(help=f"Said (else stored) from then on. {SAID}")] = None,

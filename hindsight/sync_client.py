@@ -362,8 +362,8 @@ class Hindsight:
             "recall_threshold": embedder.recall_threshold,
             "merge_threshold": embedder.merge_threshold,
         }
-        self._is_registered = True
         self._transaction("register_model", [given])
+        self._is_registered = True
 
     def _rows(self, result: type[Row], function: str, **arguments: Any) -> list[Row]:
         return [result(**row) for row in (self._transaction(function, [arguments]))[0]]
@@ -373,7 +373,8 @@ class Hindsight:
 
     def _transaction(self, function: str, many: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
         """The rows of each call of a function; all calls in one transaction, run again when it lost a race."""
-        if not self._is_registered and function != "recall" and any(given.get("model") for given in many):
+        stores_vectors = function not in ("recall", "register_model") and any(given.get("model") for given in many)
+        if stores_vectors and not self._is_registered:
             self._register_model()
         calls = [call(function, arguments) for arguments in many]
         for attempt in range(1, 11):

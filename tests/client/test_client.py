@@ -26,6 +26,7 @@ from hindsight import (
     UnknownMemory,
     errors,
 )
+from hindsight.database import migrate
 from tests.conftest import Database
 from tests.endpoint import Reply, ScriptedEndpoint
 from tests.pooler import TransactionPooler
@@ -325,6 +326,15 @@ class TestConnections:
                 with pytest.raises(DatabaseUnavailable, match="statement timeout"):
                     memory.forget(bank, stored.memory_id)
             assert memory.forget(bank, stored.memory_id).outcome == "forgotten"
+
+    def test_a_store_that_failed_before_the_model_was_registered_works_once_it_can(self, new_database: Any) -> None:
+        url = new_database()
+        with Hindsight.connect(url, settings=Settings(embedding_provider="local")) as memory:
+            with pytest.raises(DatabaseUnavailable, match="hindsight migrate"):
+                memory.store("alice", "The port is 22")
+            migrate(url)
+            memory.create_bank("alice")
+            assert memory.store("alice", "The port is 22").outcome == "stored"
 
     def test_a_conflict_of_versions_reaches_the_caller(self, shared_url: str) -> None:
         with Hindsight.connect(shared_url, settings=WORDS_ONLY) as memory:
