@@ -21,7 +21,6 @@ from hindsight.errors import InvalidArgument
 
 Result = TypeVar("Result")
 
-TYPES = ("fact", "preference", "decision", "todo", "hypothesis", "summary", "knowledge", "lesson")
 """The types of memories."""
 
 OTHER_SPELLINGS = {"type_filter": ("types",), "memory_type": ("type", "types")}

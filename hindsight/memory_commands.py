@@ -8,8 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from hindsight import errors, tables
-from hindsight.arguments import TYPES
 from hindsight.command import COMMON, Common, json_object, label_list, note, show, standard_input
+from hindsight.results import TYPES
 
 
 def _no_option(_: object, value: str) -> None:

@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+TYPES = ("fact", "preference", "decision", "todo", "hypothesis", "summary", "knowledge", "lesson")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:

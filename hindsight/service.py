@@ -13,7 +13,6 @@ from uuid import UUID
 from pydantic import Field
 
 from hindsight.arguments import (
-    TYPES,
     Flag,
     Identifier,
     JsonObject,
@@ -29,7 +28,7 @@ from hindsight.arguments import (
 from hindsight.client import AsyncHindsight
 from hindsight.config import Settings
 from hindsight.errors import DatabaseUnavailable, InvalidArgument, UnknownBank, UnknownMemory
-from hindsight.results import Forgotten, Memory, Recalled, Stored
+from hindsight.results import TYPES, Forgotten, Memory, Recalled, Stored
 
 log = logging.getLogger("hindsight.server")
 

@@ -13,12 +13,11 @@ from typing import Any
 import pytest
 from fastmcp import Client
 
-from hindsight.arguments import TYPES
 from hindsight.database import migrate
 from hindsight.errors import AccessDenied, DatabaseUnavailable
 from hindsight.guidance import GUIDANCE
 from hindsight.mcp_server import build_server
-from hindsight.results import Recalled
+from hindsight.results import TYPES, Recalled
 from hindsight.service import MemoryService
 
 NAMES = ["memory_store", "memory_recall", "memory_update", "memory_forget"]
