@@ -20,7 +20,7 @@ from hindsight.errors import (
     UnknownMemory,
     UnknownModel,
 )
-from hindsight.results import BankStatus, Event, Forgotten, Memory, Recalled, Stored, Versions
+from hindsight.results import BankStatus, Event, Forgotten, Memory, Neighbour, Recalled, Stored, Versions
 from hindsight.sync_client import Hindsight
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "InvalidEmbedding",
     "Memory",
     "ModelMismatch",
+    "Neighbour",
     "Recalled",
     "Settings",
     "Stored",

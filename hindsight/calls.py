@@ -33,8 +33,8 @@ Labels = Sequence[str] | str
 RETRIED = {"40001", "40P01"}
 """SQLSTATEs of a transaction that lost a race and may simply run again: serialization failure, deadlock."""
 
-_TEXTS = {"bank", "content", "query", "type", "session_id", "source", "slot", "context", "reason", "role"}
-_WHOLE_NUMBERS = {"top_k", "sequence", "expected_version"}
+_TEXTS = {"bank", "content", "query", "type", "session_id", "source", "slot", "context", "reason", "role", "relation"}
+_WHOLE_NUMBERS = {"top_k", "hops", "sequence", "expected_version"}
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -51,8 +51,8 @@ OTHER_NAMES = {
     "data": "content",
     "messages": "content",
     "threshold": "min_score",
-    "filters": "types, tags, all_tags, since, until, session_id, entities or metadata",
-    "filter": "types, tags, all_tags, since, until, session_id, entities or metadata",
+    "filters": "types, tags, all_tags, no_tags, since, until, session_id, entities or metadata",
+    "filter": "types, tags, all_tags, no_tags, since, until, session_id, entities or metadata",
     "type": "types",
     "tag": "tags",
     "category": "type",
@@ -130,6 +130,11 @@ def identifier(value: UUID | str, argument: str = "memory_id") -> UUID:
 def vector(embedding: Sequence[float] | None) -> str | None:
     """pgvector's text form."""
     return None if embedding is None else "[" + ",".join(map(repr, embedding)) + "]"
+
+
+def vectors(embeddings: Sequence[Sequence[float] | None]) -> list[str | None] | None:
+    """The elements of a `vector[]`; None where there is no vector among them."""
+    return [vector(one) for one in embeddings] if any(embeddings) else None
 
 
 def call(function: str, arguments: Mapping[str, Any]) -> tuple[TextClause, dict[str, Any]]:
@@ -241,12 +246,16 @@ RECALL_ARGUMENTS = [
     "types",
     "tags",
     "all_tags",
+    "no_tags",
     "since",
     "until",
     "session_id",
     "entities",
     "metadata",
+    "min_confidence",
     "min_score",
+    "hops",
+    "diversity",
     "include_pending",
     "as_of",
 ]

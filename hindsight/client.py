@@ -34,12 +34,13 @@ from hindsight.calls import (
     timeout,
     translated,
     vector,
+    vectors,
 )
 from hindsight.config import Settings, load_settings
 from hindsight.database import database_url, migrate
 from hindsight.embedding import Embedder, embedder_from
 from hindsight.engine import async_engine
-from hindsight.results import BankStatus, Event, Forgotten, Memory, Recalled, Stored, Versions
+from hindsight.results import BankStatus, Event, Forgotten, Memory, Neighbour, Recalled, Stored, Versions
 
 Row = TypeVar("Row")
 
@@ -143,8 +144,8 @@ class AsyncHindsight:
         embeddable = [given for given in arguments if self.embedder and given["content"].strip()]
         if self.embedder is not None and embeddable:
             contents = [given["content"] for given in embeddable]
-            vectors = await run_sync(self.embedder.passages, contents)
-            for given, embedding in zip(embeddable, vectors, strict=True):
+            made = await run_sync(self.embedder.passages, contents)
+            for given, embedding in zip(embeddable, made, strict=True):
                 given.update(embedding=vector(embedding), model=self.embedder.model)
         # In one order for every writer, so that batches with contents in common do not deadlock. Slots come first:
         # their writers take turns.
@@ -158,51 +159,64 @@ class AsyncHindsight:
     async def recall(
         self,
         bank: str,
-        query: str = "",
+        query: str | Sequence[str] = "",
         *,
         top_k: int = 10,
         types: Labels | None = None,
         tags: Labels | None = None,
         all_tags: Labels | None = None,
+        no_tags: Labels | None = None,
         since: Moment | None = None,
         until: Moment | None = None,
         session_id: str | None = None,
         entities: Labels | None = None,
         metadata: Mapping[str, Any] | None = None,
+        min_confidence: float | None = None,
         min_score: float | None = None,
+        hops: int | None = None,
+        diversity: float | None = None,
         include_pending: bool = False,
         as_of: Moment | None = None,
         **unknown: Never,
     ) -> list[Recalled]:
         """The best live memories for a query, best first, at most `top_k` (1 to 1,000), relevant ones only.
 
-        types, tags, entities: any of; all_tags: all of; an empty list does not filter.
+        query: one, or up to nine: a memory counts by the query that it answers best. None lists what the bank holds,
+        the freshest first.
+        types, tags, entities: any of; all_tags: all of; no_tags: none of; an empty list does not filter.
         since, until: when it was said, else stored; a day as `until` is meant whole.
-        metadata: contains these values. min_score: in [0, 1], instead of the default threshold of relevance.
+        metadata: contains these values, or compares: {"year": {"$gte": 2020}, "status": {"$in": ["open"]}}.
+        min_confidence, min_score: in [0, 1]; a min_score takes the place of the default threshold of relevance.
+        hops: 1 (the default) follows links, 0 does not. diversity: in [0, 1]; above 0 passes over what repeats a result.
         include_pending: also what is not believed yet. as_of: what was believed at that moment.
-        An empty query lists what the bank holds, the freshest first.
         """
         reject_unknown("recall", unknown, RECALL_ARGUMENTS)
-        query = query or ""
-        refuse_unstorable({"query": query})
-        asked = await run_sync(self.embedder.query, query) if self.embedder and query.strip() else None
+        first, *further = [query or ""] if isinstance(query, str) or not query else list(query)
+        refuse_unstorable({"query": first, "queries": further})
+        embedded = [await self._asked(one) for one in (first, *further)]
         return await self._rows(
             Recalled,
             "recall",
             bank=bank,
-            query=query,
-            embedding=vector(asked),
-            model=self.embedder.model if self.embedder and asked else None,
+            query=first,
+            embedding=vector(embedded[0]),
+            queries=further or None,
+            embeddings=vectors(embedded[1:]),
+            model=self.embedder.model if self.embedder and any(embedded) else None,
             top_k=top_k,
             types=labels(types, "types") or None,
             tags=labels(tags) or None,
             all_tags=labels(all_tags, "all_tags") or None,
+            no_tags=labels(no_tags, "no_tags") or None,
             since=moment(since, "since"),
             until=moment(until, "until"),
             session_id=session_id,
             entities=labels(entities, "entities") or None,
             metadata=metadata,
+            min_confidence=min_confidence,
             min_score=min_score,
+            hops=hops,
+            diversity=diversity,
             include_pending=include_pending,
             as_of=moment(as_of, "as_of"),
         )
@@ -279,6 +293,48 @@ class AsyncHindsight:
         """A memory's life, oldest event first, its forgetting included."""
         return await self._rows(Event, "history", bank=bank, memory_id=identifier(memory_id))
 
+    async def link(
+        self,
+        bank: str,
+        from_id: UUID | str,
+        to_id: UUID | str,
+        relation: str = "related",
+        weight: float = 1.0,
+    ) -> bool:
+        """Links one memory to another: recall of the one brings up the other. False: the same link was there.
+
+        relation: related, causes, solves, part_of, contradicts, evolved_into, derived_from, or your own.
+        weight: in [0, 1]; linking again changes it.
+        """
+        return cast(
+            bool,
+            await self._value(
+                "link",
+                bank=bank,
+                from_id=identifier(from_id, "from_id"),
+                to_id=identifier(to_id, "to_id"),
+                relation=relation,
+                weight=weight,
+            ),
+        )
+
+    async def unlink(self, bank: str, from_id: UUID | str, to_id: UUID | str, relation: str | None = None) -> int:
+        """Takes the links from one memory to another away, of one relation or all. Returns how many."""
+        return cast(
+            int,
+            await self._value(
+                "unlink",
+                bank=bank,
+                from_id=identifier(from_id, "from_id"),
+                to_id=identifier(to_id, "to_id"),
+                relation=relation,
+            ),
+        )
+
+    async def neighbours(self, bank: str, memory_id: UUID | str) -> list[Neighbour]:
+        """The live memories that a memory is linked with, in either direction, the heaviest link first."""
+        return await self._rows(Neighbour, "neighbours", bank=bank, memory_id=identifier(memory_id))
+
     async def log_turn(
         self,
         bank: str,
@@ -330,7 +386,7 @@ class AsyncHindsight:
             waiting = (await self._transaction("unembedded", [{"bank": bank, "most": batch_size}]))[0]
             if not waiting:
                 break
-            vectors = await run_sync(self.embedder.passages, [row["content"] for row in waiting])
+            made = await run_sync(self.embedder.passages, [row["content"] for row in waiting])
             done = await self._transaction(
                 "embed_memory",
                 [
@@ -341,7 +397,7 @@ class AsyncHindsight:
                         "embedding": vector(embedding),
                         "model": self.embedder.model,
                     }
-                    for row, embedding in zip(waiting, vectors, strict=True)
+                    for row, embedding in zip(waiting, made, strict=True)
                 ],
             )
             embedded += sum(row["embed_memory"] for (row,) in done)
@@ -357,6 +413,10 @@ class AsyncHindsight:
         await self._register_model()
         await self._value("set_bank_model", bank=bank, model=self.embedder.model)
         return await self.embed_pending(bank)
+
+    async def _asked(self, query: str) -> list[float] | None:
+        """The embedding of a query; None where there is no model, or nothing to embed."""
+        return await run_sync(self.embedder.query, query) if self.embedder and query.strip() else None
 
     async def _register_model(self) -> None:
         embedder = cast(Embedder, self.embedder)

@@ -245,7 +245,13 @@ class Memory(_MemoryColumns, Base):
             postgresql_where=text(f"{LIVE} AND slot IS NOT NULL"),
         ),
         Index("memory_recency_idx", "bank_id", "confirmed_at", postgresql_where=text(LIVE)),
-        Index("memory_session_idx", "bank_id", "session_id", postgresql_where=text(LIVE)),
+        Index(
+            "memory_session_idx",
+            "bank_id",
+            "session_id",
+            text("COALESCE(occurred_at, created_at)"),
+            postgresql_where=text(LIVE),
+        ),
         Index(
             "memory_words_idx",
             "bank_id",
@@ -300,6 +306,42 @@ class MemoryVersion(_MemoryColumns, Base):
     digest: Mapped[bytes] = mapped_column(LargeBinary)
     document: Mapped[str] = mapped_column(TSVECTOR)
     believed_until: Mapped[datetime] = mapped_column(Timestamp, comment="When the next version began.")
+
+
+class Link(Base):
+    __tablename__ = "link"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["bank_id", "from_id"], ["hindsight.memory.bank_id", "hindsight.memory.memory_id"], name="link_from_fkey"
+        ),
+        ForeignKeyConstraint(
+            ["bank_id", "to_id"], ["hindsight.memory.bank_id", "hindsight.memory.memory_id"], name="link_to_fkey"
+        ),
+        CheckConstraint("weight BETWEEN 0 AND 1", name="link_weight_check"),
+        Index(
+            "link_key",
+            "bank_id",
+            "from_id",
+            "to_id",
+            "relation",
+            unique=True,
+            postgresql_where=text("removed_at IS NULL"),
+        ),
+        Index("link_from_idx", "bank_id", "from_id"),
+        Index("link_to_idx", "bank_id", "to_id"),
+        {"comment": "Typed, weighted, directed edges between memories: the association layer."},
+    )
+
+    bank_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    link_id: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
+    from_id: Mapped[uuid.UUID] = mapped_column(Uuid)
+    to_id: Mapped[uuid.UUID] = mapped_column(Uuid)
+    relation: Mapped[str] = mapped_column(
+        Text, comment="related, causes, solves, part_of, contradicts, evolved_into, derived_from, or a user's own."
+    )
+    weight: Mapped[float] = mapped_column(Double, comment="Strength, 0 to 1.")
+    created_at: Mapped[datetime] = mapped_column(Timestamp, server_default=text("clock_timestamp()"))
+    removed_at: Mapped[datetime | None] = mapped_column(Timestamp, comment="When it was taken away; NULL: it holds.")
 
 
 class Event(Base):

@@ -28,8 +28,9 @@ class Stored:
 class Recalled:
     """A memory that recall found, and why: score = similarity × confidence × decay × weight, each in [0, 1].
 
-    similarity is the noisy-OR of `semantic` (None without an embedding) and `lexical`. `channels` found it:
-    vector, text, recency, pending. `pending_reason`: why it is not believed yet.
+    similarity is the noisy-OR of `semantic` (None without an embedding), `lexical` and `activation` (what comes from
+    linked memories). `channels` found it: vector, text, entity, slot, recency, links, session, pending.
+    `pending_reason`: why it is not believed yet. `linked_from`: the memory that most of the activation comes from.
     """
 
     memory_id: UUID
@@ -39,6 +40,7 @@ class Recalled:
     similarity: float
     semantic: float | None
     lexical: float
+    activation: float
     confidence: float
     decay: float
     weight: float
@@ -53,6 +55,20 @@ class Recalled:
     created_at: datetime
     confirmed_at: datetime
     pending_reason: str | None
+    linked_from: UUID | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """A memory that another is linked with. direction: "to" (the link goes to it) or "from"; weight in [0, 1]."""
+
+    memory_id: UUID
+    direction: str
+    relation: str
+    weight: float
+    content: str
+    type: str
+    linked_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -180,19 +180,40 @@ class MemoryService:
         types: Annotated[Types, Field(description="Only these types.", json_schema_extra=_SOME_TYPES)] = None,
         tags: Annotated[LabelList, Field(description="Only memories with any of these tags.")] = None,
         all_tags: Annotated[LabelList, Field(description="Only memories with all of these tags.")] = None,
+        no_tags: Annotated[LabelList, Field(description="Only memories with none of these tags.")] = None,
         since: Annotated[Text, Field(description=f"Only what happened or was stored from then on. {_WHEN}")] = None,
         until: Annotated[Text, Field(description=f"Only what happened or was stored up to then. {_WHEN}")] = None,
         session_id: Annotated[
             Text, Field(description="Only memories of this conversation. Leave out to search everything.")
         ] = None,
         entities: Annotated[LabelList, Field(description="Only memories about any of these.")] = None,
-        metadata: Annotated[JsonObject, Field(description="Only memories whose metadata has these values.")] = None,
+        metadata: Annotated[
+            JsonObject,
+            Field(
+                description='Only memories whose metadata has these values, or compares so: {"year": {"$gte": 2020}}, '
+                "with $eq, $ne, $gt, $gte, $lt, $lte, $in, $nin, $exists."
+            ),
+        ] = None,
+        min_confidence: Annotated[
+            Number, Field(description="Only what is at least this sure, 0 to 1.", json_schema_extra=_UNIT)
+        ] = None,
         min_score: Annotated[
             Number,
             Field(
                 description="Only scores from here on, 0 to 1, instead of the usual threshold of relevance.",
                 json_schema_extra=_UNIT,
             ),
+        ] = None,
+        hops: Annotated[
+            Whole,
+            Field(
+                description="1 also follows links between memories, 0 does not; 1 if left out.",
+                json_schema_extra={"minimum": 0, "maximum": 1},
+            ),
+        ] = None,
+        diversity: Annotated[
+            Number,
+            Field(description="Above 0, up to 1: pass over what repeats better results.", json_schema_extra=_UNIT),
         ] = None,
         include_pending: Annotated[
             Flag, Field(description="Also what is not believed yet, such as guesses of low confidence.")
@@ -208,12 +229,16 @@ class MemoryService:
             types=types,
             tags=tags,
             all_tags=all_tags,
+            no_tags=no_tags,
             since=since,
             until=until,
             session_id=session_id,
             entities=entities,
             metadata=metadata or None,
+            min_confidence=min_confidence,
             min_score=min_score,
+            hops=hops,
+            diversity=diversity,
             include_pending=include_pending,
             as_of=as_of,
         )

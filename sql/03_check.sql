@@ -114,3 +114,11 @@ RETURN (
         WHERE pg_catalog.btrim(l.label) <> ''
         GROUP BY pg_catalog.btrim(l.label)) AS cleaned
 );
+
+-- _with_entities: the entities that were given, then those that the content names, at most 100.
+CREATE OR REPLACE FUNCTION hindsight._with_entities(given text[], content text)
+  RETURNS text[]
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (hindsight._clean_labels(given || ARRAY(
+  SELECT named FROM pg_catalog.unnest(hindsight.entities(content)) AS named
+  WHERE NOT EXISTS (SELECT FROM pg_catalog.unnest(given) AS g WHERE pg_catalog.lower(pg_catalog.btrim(g)) = pg_catalog.lower(named)))))[:100];

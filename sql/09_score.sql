@@ -35,20 +35,22 @@ RETURN least(greatest((cosine - floor) / (1 - floor), 0), 1);
 COMMENT ON FUNCTION hindsight.semantic(double precision, double precision) IS
   'A cosine, calibrated by the model''s floor: clamp((cosine − floor) / (1 − floor), 0, 1).';
 
--- lexical: BM25, saturated into [0, 1): k = 6 is the BM25 that counts half.
+-- lexical: BM25, saturated into [0, 1): k = 9, about three words of middling rarity, counts half.
 CREATE OR REPLACE FUNCTION hindsight.lexical(bm25 double precision)
   RETURNS double precision
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN bm25 / (bm25 + 6);
-COMMENT ON FUNCTION hindsight.lexical(double precision) IS 'BM25, saturated into [0, 1): bm25 / (bm25 + 6).';
+RETURN bm25 / (bm25 + 9);
+COMMENT ON FUNCTION hindsight.lexical(double precision) IS 'BM25, saturated into [0, 1): bm25 / (bm25 + 9).';
 
--- similarity: noisy-OR of the two: either is evidence enough, and a silent one takes nothing away.
-CREATE OR REPLACE FUNCTION hindsight.similarity(semantic double precision, lexical double precision)
+-- similarity: noisy-OR of the parts: either is evidence enough, and a silent one takes nothing away. activation is what
+-- comes from memories that this one is linked with.
+CREATE OR REPLACE FUNCTION hindsight.similarity(
+  semantic double precision, lexical double precision, activation double precision DEFAULT 0)
   RETURNS double precision
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN 1 - (1 - coalesce(semantic, 0)) * (1 - coalesce(lexical, 0));
-COMMENT ON FUNCTION hindsight.similarity(double precision, double precision) IS
-  'Noisy-OR: 1 − (1 − semantic) × (1 − lexical); an unknown part counts as none.';
+RETURN 1 - (1 - coalesce(semantic, 0)) * (1 - coalesce(lexical, 0)) * (1 - coalesce(activation, 0));
+COMMENT ON FUNCTION hindsight.similarity(double precision, double precision, double precision) IS
+  'Noisy-OR: 1 − (1 − semantic) × (1 − lexical) × (1 − activation); an unknown part counts as none.';
 
 -- _idf: inverse document frequency as in Okapi BM25 (Robertson and Zaragoza 2009), ln(1 + (N − n + ½) / (n + ½)),
 -- with fifty memories presumed that do not hold the word: in a bank of three memories too, a name is rare.
@@ -57,11 +59,13 @@ CREATE OR REPLACE FUNCTION hindsight._idf(documents double precision, holding do
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN pg_catalog.ln(1 + (greatest(documents, holding) + 50 - holding + 0.5) / (holding + 0.5));
 
--- _label_weight: what an occurrence counts by its label: A content, B tags, entities and slot, C context.
-CREATE OR REPLACE FUNCTION hindsight._label_weight(label text)
+-- _frequency: how often a document says a lexeme, by its labels: A content counts 1, B tags, entities and slot 0.8, C context 0.6.
+CREATE OR REPLACE FUNCTION hindsight._frequency(labels text[])
   RETURNS double precision
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE label WHEN 'A' THEN 1.0 WHEN 'B' THEN 0.8 ELSE 0.6 END;
+RETURN pg_catalog.cardinality(pg_catalog.array_positions(labels, 'A'))
+  + 0.8 * pg_catalog.cardinality(pg_catalog.array_positions(labels, 'B'))
+  + 0.6 * pg_catalog.cardinality(pg_catalog.array_positions(labels, 'C'));
 
 -- _match: what a document holds of a query's words: its BM25 (k1 = 0.9, b = 0.4, which suit short texts) and the share of their IDF.
 -- finder is the words' disjunction; words and idf run in parallel; prefixes are those words of one CJK character, which stand for every bigram they begin.
@@ -70,21 +74,28 @@ CREATE OR REPLACE FUNCTION hindsight._match(
   RETURNS TABLE (bm25 double precision, coverage double precision)
   LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1
 AS $$
-  SELECT coalesce(pg_catalog.sum(
-           found.rarity * found.frequency * 1.9
-           / (found.frequency + 0.9 * (0.6 + 0.4 * pg_catalog.length(document) / greatest(average_length, 1)))), 0),
-         coalesce(pg_catalog.sum(found.rarity) / nullif((SELECT pg_catalog.sum(i) FROM pg_catalog.unnest(idf) AS i), 0), 0)
+  SELECT coalesce(pg_catalog.sum(idf[w.place] * w.frequency * 1.9
+           / (w.frequency + 0.9 * (0.6 + 0.4 * pg_catalog.length(document) / greatest(average_length, 1)))), 0),
+         least(coalesce(pg_catalog.sum(idf[w.place]) / nullif((SELECT pg_catalog.sum(i) FROM pg_catalog.unnest(idf) AS i), 0), 0), 1)
   FROM (
-    SELECT idf[pg_catalog.array_position(words, held.word)] AS rarity, pg_catalog.sum(held.frequency) AS frequency
-    FROM (
-      SELECT CASE WHEN prefixes = '{}' THEN d.lexeme
-                  WHEN pg_catalog."left"(d.lexeme, 1) = ANY (prefixes) AND NOT d.lexeme = ANY (words)
-                    THEN pg_catalog."left"(d.lexeme, 1)
-                  ELSE d.lexeme END AS word,
-             (SELECT pg_catalog.sum(hindsight._label_weight(w)) FROM pg_catalog.unnest(d.weights) AS w) AS frequency
-      FROM pg_catalog.unnest(CASE WHEN document @@ finder THEN document END) AS d -- most candidates hold none
-      WHERE d.lexeme = ANY (words) OR pg_catalog."left"(d.lexeme, 1) = ANY (prefixes)
-    ) AS held
-    GROUP BY held.word
-  ) AS found
+    SELECT coalesce(pg_catalog.array_position(words, d.lexeme),
+                    CASE WHEN prefixes <> '{}' AND pg_catalog."left"(d.lexeme, 1) = ANY (prefixes)
+                      THEN pg_catalog.array_position(words, pg_catalog."left"(d.lexeme, 1)) END) AS place,
+           hindsight._frequency(d.weights) AS frequency
+    FROM pg_catalog.unnest(CASE WHEN document @@ finder THEN document END) AS d -- most candidates hold none
+  ) AS w
+  WHERE w.place IS NOT NULL AND w.frequency > 0
 $$;
+
+-- _alike: how much two results say the same: by their calibrated cosine, else by the share of lexemes in common (Jaccard).
+CREATE OR REPLACE FUNCTION hindsight._alike(
+  cosine double precision, floor double precision, a_document tsvector, other_document tsvector)
+  RETURNS double precision
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE
+  WHEN cosine IS NOT NULL THEN hindsight.semantic(cosine, floor)
+  ELSE (SELECT count(*) FILTER (WHERE w.times = 2)::double precision / greatest(count(*), 1)
+        FROM (SELECT count(*) AS times
+              FROM pg_catalog.unnest(pg_catalog.tsvector_to_array(a_document) || pg_catalog.tsvector_to_array(other_document)) AS word
+              GROUP BY word) AS w)
+END;

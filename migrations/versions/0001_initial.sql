@@ -154,9 +154,11 @@ CREATE TABLE hindsight.memory (
   CONSTRAINT memory_embedding_check CHECK ((embedding IS NULL) = (model_id IS NULL)),
   CONSTRAINT memory_superseded_by_check CHECK (superseded_by <> memory_id)
 );
+-- A row stays whole: a search reads its document and its vector, which TOAST would keep elsewhere or compressed.
+ALTER TABLE hindsight.memory SET (toast_tuple_target = 8160);
 CREATE INDEX memory_words_idx ON hindsight.memory USING gin (bank_id, document) WITH (fastupdate = off) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL;
 CREATE UNIQUE INDEX memory_slot_key ON hindsight.memory (bank_id, slot) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND slot IS NOT NULL;
-CREATE INDEX memory_session_idx ON hindsight.memory (bank_id, session_id) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL;
+CREATE INDEX memory_session_idx ON hindsight.memory (bank_id, session_id, COALESCE(occurred_at, created_at)) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL;
 CREATE UNIQUE INDEX memory_content_key ON hindsight.memory (bank_id, digest) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL;
 CREATE INDEX memory_pending_idx ON hindsight.memory (bank_id, changed_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NOT NULL;
 CREATE INDEX memory_expiry_idx ON hindsight.memory (bank_id, expires_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND expires_at IS NOT NULL;
@@ -242,6 +244,28 @@ COMMENT ON COLUMN hindsight.memory_version.model_id IS 'Embedding model of the e
 COMMENT ON COLUMN hindsight.memory_version.embedding IS 'Of the content, normalised; NULL: not yet made.';
 COMMENT ON COLUMN hindsight.memory_version.believed_until IS 'When the next version began.';
 
+CREATE TABLE hindsight.link (
+  bank_id bigint NOT NULL,
+  link_id bigint GENERATED ALWAYS AS IDENTITY,
+  from_id uuid NOT NULL,
+  to_id uuid NOT NULL,
+  relation text NOT NULL,
+  weight double precision NOT NULL,
+  created_at timestamptz DEFAULT clock_timestamp() NOT NULL,
+  removed_at timestamptz,
+  PRIMARY KEY (bank_id, link_id),
+  CONSTRAINT link_from_fkey FOREIGN KEY (bank_id, from_id) REFERENCES hindsight.memory (bank_id, memory_id),
+  CONSTRAINT link_to_fkey FOREIGN KEY (bank_id, to_id) REFERENCES hindsight.memory (bank_id, memory_id),
+  CONSTRAINT link_weight_check CHECK (weight BETWEEN 0 AND 1)
+);
+CREATE UNIQUE INDEX link_key ON hindsight.link (bank_id, from_id, to_id, relation) WHERE removed_at IS NULL;
+CREATE INDEX link_from_idx ON hindsight.link (bank_id, from_id);
+CREATE INDEX link_to_idx ON hindsight.link (bank_id, to_id);
+COMMENT ON TABLE hindsight.link IS 'Typed, weighted, directed edges between memories: the association layer.';
+COMMENT ON COLUMN hindsight.link.relation IS 'related, causes, solves, part_of, contradicts, evolved_into, derived_from, or a user''s own.';
+COMMENT ON COLUMN hindsight.link.weight IS 'Strength, 0 to 1.';
+COMMENT ON COLUMN hindsight.link.removed_at IS 'When it was taken away; NULL: it holds.';
+
 CREATE TABLE hindsight.event (
   bank_id bigint NOT NULL,
   event_id bigint GENERATED ALWAYS AS IDENTITY,
@@ -275,16 +299,25 @@ COMMENT ON COLUMN hindsight.word_statistics.documents IS 'Live memories that hol
 -- What the functions of the same subject return: rows with names, so that a column may be called as a parameter is.
 CREATE TYPE hindsight.recalled AS (
   memory_id uuid, content text, type text, score double precision, similarity double precision,
-  semantic double precision, lexical double precision, confidence double precision, decay double precision,
+  semantic double precision, lexical double precision, activation double precision, confidence double precision, decay double precision,
   weight double precision, channels text[], tags text[], entities text[], slot text, session_id text, source text,
-  metadata jsonb, occurred_at timestamptz, created_at timestamptz, confirmed_at timestamptz, pending_reason text
+  metadata jsonb, occurred_at timestamptz, created_at timestamptz, confirmed_at timestamptz, pending_reason text,
+  linked_from uuid
 );
 COMMENT ON TYPE hindsight.recalled IS 'A memory that recall found, with the parts and channels that made its score.';
 CREATE TYPE hindsight._filter AS (
-  types text[], tags text[], all_tags text[], since timestamptz, until timestamptz, session_id text, entities text[],
-  metadata jsonb
+  types text[], tags text[], all_tags text[], no_tags text[], since timestamptz, until timestamptz, session_id text,
+  entities text[], min_confidence double precision, metadata jsonb, predicate jsonpath
 );
 COMMENT ON TYPE hindsight._filter IS 'The filters of recall; NULL lets everything pass.';
+CREATE TYPE hindsight._edge AS (
+  parent_id uuid, child_id uuid, weight double precision, relation text
+);
+COMMENT ON TYPE hindsight._edge IS 'What recall follows from one memory to another; relation is NULL for neighbours in a session.';
+CREATE TYPE hindsight.neighbour AS (
+  memory_id uuid, direction text, relation text, weight double precision, content text, type text, linked_at timestamptz
+);
+COMMENT ON TYPE hindsight.neighbour IS 'A memory that another is linked with; direction is to (the link goes to it), or from.';
 CREATE TYPE hindsight.memory_record AS (
   memory_id uuid, content text, type text, state text, tags text[], entities text[], slot text, context text,
   session_id text, source text, confidence double precision, importance double precision, metadata jsonb,

@@ -153,7 +153,7 @@ def test_the_python_shown_runs(fresh_url: str) -> None:
         [sys.executable, "-c", block], env={**os.environ, "DATABASE_URL": fresh_url}, capture_output=True, text=True
     )
     assert run.returncode == 0, run.stderr
-    assert "MySQL 8.4 (vector, text)" in run.stdout
+    assert "MySQL 8.4 (vector, text, entity)" in run.stdout
     assert run.stdout.endswith("['stored', 'forgotten']\n")
 
 

@@ -1,5 +1,6 @@
 """Recalling: what is found, in which order, with which score, and what is not."""
 
+import json
 import math
 import random
 import uuid
@@ -320,6 +321,10 @@ class TestFilters:
             ({"all_tags": ["a", "b"]}, {"one"}),
             ({"tags": ["nothing"]}, set()),
             ({"tags": []}, set()),
+            ({"no_tags": ["a"]}, {"three", "四"}),
+            ({"tags": ["a", "项目"], "no_tags": ["b"]}, {"two", "四"}),
+            ({"min_confidence": 0.95}, set()),
+            ({"min_confidence": 0.9}, {"one", "two", "three", "四"}),
             ({"types": ["todo", "decision"]}, {"two", "四"}),
             ({"session_id": "s1"}, {"one", "四"}),
             ({"entities": ["TWO", "四"]}, {"two", "四"}),
@@ -342,6 +347,148 @@ class TestFilters:
         assert db.contents(bank, "docker", embedding="[1,0,0]", tags=["y"]) == ["docker beta"]
         assert db.contents(bank, "docker", tags=["y"]) == ["docker beta"]
         assert db.contents(bank, embedding="[1,0,0]", tags=["y"]) == ["docker beta"]
+
+
+class TestMetadata:
+    """Equality, ranges and membership, each with values of its own kind."""
+
+    @pytest.fixture
+    def dated(self, db: Database, bank: str) -> str:
+        for content, metadata in {
+            "one": '{"year": 2019, "status": "open", "due": "2026-03-01"}',
+            "two": '{"year": 2022, "status": "held", "due": "2026-05-01"}',
+            "three": '{"year": "2022", "status": "done", "a b\\"c": 1}',
+            "四": '{"year": 2025, "状态": "完成", "labels": ["x", "y"]}',
+        }.items():
+            db.call("store", bank=bank, content=content, metadata=metadata)
+        return bank
+
+    @pytest.mark.parametrize(
+        ("metadata", "expected"),
+        [
+            ('{"year": 2022}', {"two"}),
+            ('{"year": {"$gte": 2020, "$lt": 2025}}', {"two"}),
+            ('{"year": {"$gt": 2018.5}}', {"one", "two", "四"}),
+            ('{"year": {"$lte": "2022"}}', {"three"}),
+            ('{"due": {"$gte": "2026-04-01"}}', {"two"}),
+            ('{"status": {"$in": ["open", "done"]}}', {"one", "three"}),
+            ('{"status": {"$in": []}}', set()),
+            ('{"status": {"$nin": ["open", "done"]}}', {"two", "四"}),
+            ('{"status": {"$ne": "open"}}', {"two", "three", "四"}),
+            ('{"status": {"$exists": false}}', {"四"}),
+            ('{"状态": {"$eq": "完成"}}', {"四"}),
+            ('{"labels": {"$in": ["y"]}}', {"四"}),
+            ('{"a b\\"c": {"$lt": 2}}', {"three"}),
+            ('{"status": "held", "year": {"$gt": 2000}}', {"two"}),
+            ('{"status": {"$eq": "\\") || true || (\\""}}', set()),
+            ('{"\\" || true": {"$eq": 1}}', set()),
+        ],
+    )
+    def test_a_comparison_is_typed_bound_and_exact(
+        self, db: Database, dated: str, metadata: str, expected: set[str]
+    ) -> None:
+        assert set(db.contents(dated, metadata=metadata)) == expected
+
+    @pytest.mark.parametrize(
+        ("metadata", "message"),
+        [
+            ('{"year": {"$near": 1}}', r"unknown comparison '\$near' of metadata 'year'"),
+            ('{"year": {"$gt": true}}', "cannot take true"),
+            ('{"year": {"$in": 3}}', "cannot take 3"),
+            ('{"year": {"$in": [{"a": 1}]}}', "cannot take"),
+            ('{"year": {"$eq": {"a": 1}}}', "cannot take"),
+            ('{"year": {"$exists": "yes"}}', "cannot take"),
+            ('{"year": {"$gt": 1, "other": 2}}', "unknown comparison 'other'"),
+        ],
+    )
+    def test_a_comparison_that_is_none_says_which_there_are(
+        self, db: Database, bank: str, metadata: str, message: str
+    ) -> None:
+        with pytest.raises(psycopg.Error, match=message):
+            db.call("recall", bank=bank, metadata=metadata)
+
+    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(
+        key=st.text(alphabet=st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20),
+        value=st.text(alphabet=st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20),
+    )
+    def test_any_key_and_value_are_compared_as_they_are(self, db: Database, key: str, value: str) -> None:
+        matches = db.value(
+            "SELECT %s::jsonb @@ (hindsight._metadata_filter(%s::jsonb)).predicate",
+            (json.dumps({key: value}), json.dumps({key: {"$eq": value, "$in": [value, 1], "$exists": True}})),
+        )
+        assert matches is True
+
+
+class TestSeveralQueries:
+    def test_a_memory_counts_by_the_query_that_it_answers_best(self, db: Database, bank: str) -> None:
+        for content in ("the cat is called Miso", "the server is in Leipzig", "周五下午不安排会议"):
+            db.call("store", bank=bank, content=content)
+        alone = {row["content"]: row["score"] for row in db.call("recall", bank=bank, query="cat called Miso")}
+        found = db.call("recall", bank=bank, query="cat called Miso", queries=["周五的会议", "where is the server?"])
+        assert {row["content"] for row in found} == {
+            "the cat is called Miso",
+            "the server is in Leipzig",
+            "周五下午不安排会议",
+        }
+        assert [row["score"] for row in found] == sorted((row["score"] for row in found), reverse=True)
+        best = next(row["score"] for row in found if "cat" in row["content"])
+        assert best == pytest.approx(alone["the cat is called Miso"], rel=1e-4)
+        assert len(db.call("recall", bank=bank, query="cat Miso", queries=["server"], top_k=1)) == 1
+
+    def test_each_has_its_own_embedding(self, db: Database, bank: str, toy: str) -> None:
+        db.call("store", bank=bank, content="north", embedding="[0,1,0]", model=toy)
+        db.call("store", bank=bank, content="east", embedding="[1,0,0]", model=toy)
+        rows = db.rows(
+            "SELECT content, semantic FROM hindsight.recall(%s, '', '[0,1,0]'::vector, queries => ARRAY[''], "
+            "embeddings => ARRAY['[1,0,0]'::vector])",
+            (bank,),
+        )
+        assert {row["content"]: round(row["semantic"], 3) for row in rows} == {"north": 1, "east": 1}
+
+    @pytest.mark.parametrize(
+        ("wrong", "message"),
+        [
+            ({"queries": ["x"] * 9}, "9 further queries"),
+            ({"queries": ["x" * 10_001]}, "10001 characters"),
+        ],
+    )
+    def test_too_many_and_too_long_name_the_limit(
+        self, db: Database, bank: str, wrong: dict[str, object], message: str
+    ) -> None:
+        with pytest.raises(psycopg.Error, match=message):
+            db.call("recall", bank=bank, **wrong)
+
+
+class TestDiversity:
+    def test_near_identical_results_do_not_fill_the_list(self, db: Database, bank: str, toy: str) -> None:
+        for number in range(6):
+            db.call("store", bank=bank, content=f"likes tea {number}", embedding=f"[1,0.0{number},0]", model=toy)
+        db.call("store", bank=bank, content="likes hiking", embedding="[0.8,0,0.6]", model=toy)
+        asked = {"bank": bank, "embedding": "[1,0,0]", "top_k": 3, "min_score": 0}
+        plain = [row["content"] for row in db.call("recall", **asked)]
+        varied = db.call("recall", diversity=0.7, **asked)
+        assert "likes hiking" not in plain
+        assert "likes hiking" in [row["content"] for row in varied]
+        assert varied[0]["content"] == plain[0]
+        assert [row["score"] for row in varied] == sorted((row["score"] for row in varied), reverse=True)
+
+    @pytest.mark.parametrize(
+        "contents",
+        [["the tea is green", "the tea is green!", "tea from Assam"], ["绿茶很好喝", "绿茶很好喝！", "茶来自云南"]],
+    )
+    def test_without_embeddings_words_tell_what_is_alike(self, db: Database, bank: str, contents: list[str]) -> None:
+        for content in contents:
+            db.call("store", bank=bank, content=content)
+        query = "green tea" if contents[0].isascii() else "绿茶"
+        varied = db.contents(bank, query, diversity=0.9, top_k=2, min_score=0)
+        assert contents[2] in varied
+
+    def test_it_is_bounded(self, db: Database, bank: str) -> None:
+        with pytest.raises(psycopg.Error, match="at most 50, top_k is 51"):
+            db.call("recall", bank=bank, diversity=0.5, top_k=51)
+        with pytest.raises(psycopg.Error, match="diversity must lie between 0 and 1"):
+            db.call("recall", bank=bank, diversity=1.1)
 
 
 class TestLimits:

@@ -80,7 +80,34 @@ def test_the_parts_of_a_memory_are_labelled_by_weight(db: Database) -> None:
     document = db.value(
         "SELECT hindsight.document_tsv_v1('english', 'alpha', '{beta}', '{gamma}', 'delta', 'epsilon')::text"
     )
-    assert set(document.split()) == {"'alpha':1A", "'beta':2B", "'gamma':3B", "'delta':4B", "'epsilon':5C"}
+    weighted = {"'alpha':1A", "'beta':2B", "'gamma':3B", "'delta':4B", "'epsilon':5C"}
+    assert set(document.split()) == weighted | {"'=gamma'", "'=delta'"}
+
+
+def test_what_the_content_says_is_not_counted_again_as_a_tag(db: Database) -> None:
+    document = db.value("SELECT hindsight.document_tsv_v1('english', 'alpha', '{alpha,beta}', '{}', NULL, NULL)::text")
+    assert set(document.split()) == {"'alpha':1A", "'beta':3B"}
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("She went to Berlin and bought boots", "where does she go? what did she buy?"),
+        ("The children have lost their teeth", "a child loses a tooth"),
+        ("He gave a talk he had written himself", "giving talks, writing"),
+    ],
+)
+def test_an_irregular_form_is_found_by_its_base_form(db: Database, said: str, asked: str) -> None:
+    shared = db.value(
+        "SELECT count(*) FROM unnest(tsvector_to_array(hindsight.text_tsv_v1('english', %s))) AS w "
+        "JOIN unnest(tsvector_to_array(hindsight.text_tsv_v1('english', %s))) AS q ON q = w",
+        (said, asked),
+    )
+    assert shared >= 2
+
+
+def test_irregular_forms_are_those_of_english_only(db: Database) -> None:
+    assert db.value("SELECT hindsight.text_tsv_v1('simple', 'went')::text") == "'went':1"
 
 
 def test_an_unknown_language_is_refused_when_the_bank_is_made(db: Database) -> None:

@@ -12,6 +12,12 @@ RETURN pg_catalog.sha256(pg_catalog.convert_to(
 COMMENT ON FUNCTION hindsight.content_digest_v1(text) IS
   'SHA-256 of a text, Unicode-composed and with its white space folded: equal digests are the same content.';
 
+-- _quoted_lexeme: a lexeme as tsvector and tsquery read it.
+CREATE OR REPLACE FUNCTION hindsight._quoted_lexeme(lexeme text)
+  RETURNS text
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN '''' || pg_catalog.replace(pg_catalog.replace(lexeme, '\', '\\'), '''', '''''') || '''';
+
 -- _cjk_tsv_v1: bigrams of every run of Chinese, Japanese or Korean characters, with positions; likewise of Thai, Lao,
 -- Burmese and Khmer, which do not separate words either, and of emoji.
 -- whole => true adds each run's last character, so that each character of a run starts one of its lexemes and a
@@ -55,6 +61,47 @@ RETURN (
 COMMENT ON FUNCTION hindsight._identifier_tsv_v1(text) IS
   'Whole identifiers of a folded text (error codes, versions, paths, addresses), with positions.';
 
+-- _base_forms_v1: lexemes of English words with their irregular forms replaced by the base form: who asks where she
+-- went finds that she goes there. The stemmer knows endings only. Keys and values are stems.
+CREATE OR REPLACE FUNCTION hindsight._base_forms_v1(lexemes tsvector)
+  RETURNS tsvector
+  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+DECLARE
+  base constant jsonb := '{
+    "ate": "eat", "eaten": "eat", "becam": "becom", "began": "begin", "begun": "begin", "blew": "blow", "blown": "blow",
+    "bought": "buy", "broke": "break", "broken": "break", "brought": "bring", "built": "build", "came": "come",
+    "caught": "catch", "children": "child", "chose": "choos", "chosen": "choos", "dealt": "deal", "drank": "drink",
+    "drawn": "draw", "dreamt": "dream", "drew": "draw", "driven": "drive", "drove": "drive", "drunk": "drink",
+    "dug": "dig", "fallen": "fall", "fed": "feed", "feet": "foot", "fell": "fall", "felt": "feel", "flew": "fli",
+    "flown": "fli", "forgot": "forget", "forgotten": "forget", "fought": "fight", "found": "find", "froze": "freez",
+    "frozen": "freez", "gave": "give", "given": "give", "gone": "go", "got": "get", "gotten": "get", "grew": "grow",
+    "grown": "grow", "heard": "hear", "held": "hold", "hid": "hide", "hidden": "hide", "hung": "hang", "kept": "keep",
+    "knew": "know", "known": "know", "knive": "knife", "laid": "lay", "learnt": "learn", "led": "lead", "left": "leav",
+    "lent": "lend", "lit": "light", "lost": "lose", "made": "make", "meant": "mean", "men": "man", "met": "meet",
+    "mice": "mous", "paid": "pay", "ran": "run", "rang": "ring", "ridden": "ride", "risen": "rise", "rode": "ride",
+    "rose": "rise", "rung": "ring", "said": "say", "sang": "sing", "sat": "sit", "saw": "see", "seen": "see",
+    "sent": "send", "shaken": "shake", "shook": "shake", "shot": "shoot", "slept": "sleep", "sold": "sell",
+    "sought": "seek", "spent": "spend", "spoke": "speak", "spoken": "speak", "stole": "steal", "stolen": "steal",
+    "stood": "stand", "struck": "strike", "stuck": "stick", "sung": "sing", "swam": "swim", "swum": "swim",
+    "taken": "take", "taught": "teach", "teeth": "tooth", "thought": "think", "threw": "throw", "thrown": "throw",
+    "told": "tell", "took": "take", "tore": "tear", "torn": "tear", "understood": "understand", "wive": "wife",
+    "woke": "wake", "woken": "wake", "women": "woman", "won": "win", "wore": "wear", "worn": "wear", "went": "go",
+    "written": "write", "wrote": "write"}';
+  held constant text[] := pg_catalog.tsvector_to_array(lexemes);
+BEGIN
+  IF NOT base ?| held THEN
+    RETURN lexemes;
+  END IF;
+  RETURN (
+    SELECT pg_catalog.string_agg(hindsight._quoted_lexeme(coalesce(base ->> l.lexeme, l.lexeme)) || ':'
+                                 || pg_catalog.array_to_string(l.positions, ','), ' ')::tsvector
+    FROM pg_catalog.unnest(lexemes) AS l);
+END
+$$;
+COMMENT ON FUNCTION hindsight._base_forms_v1(tsvector) IS
+  'English lexemes with irregular forms replaced by the base form: went by go, children by child.';
+
 -- text_tsv_v1: the lexemes of a text: words of its language, whole identifiers, and bigrams of CJK runs.
 -- whole => true for what is stored, false for a query (see _cjk_tsv_v1).
 CREATE OR REPLACE FUNCTION hindsight.text_tsv_v1(language text, content text, whole boolean DEFAULT true)
@@ -71,13 +118,15 @@ DECLARE
   words text := pg_catalog.regexp_replace(folded,
     '[-/\\_@#:+]|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2600-\u27bf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff\U0001f300-\U0001faff]+'
     '|(?<=[a-z])\.(?=[a-z])', ' ', 'g');
+  lexemes tsvector;
 BEGIN
   IF plain ~ '[a-z][A-Z]' THEN -- getUserById, by its parts as well
     words := words || ' ' || (
       SELECT pg_catalog.string_agg(pg_catalog.lower(pg_catalog.regexp_replace(match.groups[1], '([a-z])([A-Z])', '\1 \2', 'g')), ' ')
       FROM pg_catalog.regexp_matches(plain, '([A-Za-z0-9]*[a-z][A-Z][A-Za-z0-9]*)', 'g') AS match(groups));
   END IF;
-  RETURN pg_catalog.to_tsvector(language::regconfig, words)
+  lexemes := pg_catalog.to_tsvector(language::regconfig, words);
+  RETURN CASE WHEN language = 'english' THEN hindsight._base_forms_v1(lexemes) ELSE lexemes END
     OPERATOR(pg_catalog.||) hindsight._identifier_tsv_v1(folded)
     OPERATOR(pg_catalog.||) cjk;
 END
@@ -85,14 +134,29 @@ $$;
 COMMENT ON FUNCTION hindsight.text_tsv_v1(text, text, boolean) IS
   'The lexemes of a text: words of the language, whole identifiers, bigrams of Chinese, Japanese and Korean.';
 
--- document_tsv_v1: what a memory is found by. Weight A: its content; B: tags, entities and slot; C: its context.
+-- _entity_lexemes_v1: entities and slots as lexemes of their own, which find a memory and do not count in its BM25: "=new york".
+CREATE OR REPLACE FUNCTION hindsight._entity_lexemes_v1(entities text[])
+  RETURNS text[]
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (
+  SELECT coalesce(pg_catalog.array_agg(DISTINCT '=' || pg_catalog.lower(pg_catalog.normalize(e, 'NFKC'))), '{}')
+  FROM pg_catalog.unnest(entities) AS e
+  WHERE e <> '');
+
+-- document_tsv_v1: what a memory is found by. Weight A: its content; B: tags, entities and slot, as far as the content
+-- does not say them; C: its context. Entities and slot also stand whole, without a weight.
 CREATE OR REPLACE FUNCTION hindsight.document_tsv_v1(
   language text, content text, tags text[], entities text[], slot text, context text)
   RETURNS tsvector
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN pg_catalog.setweight(hindsight.text_tsv_v1(language, content), 'A')
-  OPERATOR(pg_catalog.||) pg_catalog.setweight(hindsight.text_tsv_v1(language,
-    pg_catalog.array_to_string(tags, ' ') || ' ' || pg_catalog.array_to_string(entities, ' ') || ' ' || coalesce(slot, '')), 'B')
-  OPERATOR(pg_catalog.||) pg_catalog.setweight(hindsight.text_tsv_v1(language, coalesce(context, '')), 'C');
+RETURN (
+  SELECT pg_catalog.setweight(said.words, 'A')
+         OPERATOR(pg_catalog.||) pg_catalog.setweight(pg_catalog.ts_delete(
+           hindsight.text_tsv_v1(language, pg_catalog.concat_ws(' ', pg_catalog.array_to_string(tags, ' '),
+                                                                pg_catalog.array_to_string(entities, ' '), slot)),
+           pg_catalog.tsvector_to_array(said.words)), 'B')
+         OPERATOR(pg_catalog.||) pg_catalog.setweight(hindsight.text_tsv_v1(language, coalesce(context, '')), 'C')
+         OPERATOR(pg_catalog.||) pg_catalog.array_to_tsvector(hindsight._entity_lexemes_v1(entities || slot))
+  FROM (SELECT hindsight.text_tsv_v1(language, content) AS words) AS said);
 COMMENT ON FUNCTION hindsight.document_tsv_v1(text, text, text[], text[], text, text) IS
   'The weighted lexemes of a memory: A content, B tags, entities and slot, C context.';

@@ -189,7 +189,7 @@ BEGIN
   fresh.digest := content_digest_v1(store.content);
   fresh.type := store.type;
   fresh.tags := _clean_labels(store.tags);
-  fresh.entities := _clean_labels(store.entities);
+  fresh.entities := _with_entities(store.entities, store.content);
   fresh.slot := store.slot;
   fresh.context := store.context;
   fresh.session_id := store.session_id;

@@ -96,7 +96,9 @@ BEGIN
   changed.content := coalesce(content, held.content);
   changed.type := coalesce(type, held.type);
   changed.tags := CASE WHEN tags IS NULL THEN held.tags ELSE _clean_labels(tags) END;
-  changed.entities := CASE WHEN entities IS NULL THEN held.entities ELSE _clean_labels(entities) END;
+  -- What the old content named goes with it.
+  changed.entities := _with_entities(
+    coalesce(entities, ARRAY(SELECT unnest(held.entities) EXCEPT SELECT unnest(entities(held.content)))), changed.content);
   changed.confidence := coalesce(confidence, held.confidence);
   changed.importance := coalesce(importance, held.importance);
   changed.metadata := coalesce(metadata, held.metadata);

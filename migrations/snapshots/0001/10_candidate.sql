@@ -39,99 +39,82 @@ AS $$
     AND (v.pending_reason IS NULL OR include_pending)
 $$;
 
--- _passes: the filters of recall, the same for every channel. A filter that is not given lets everything pass.
-CREATE OR REPLACE FUNCTION hindsight._passes(
-  type text, tags text[], said_at timestamptz, session_id text, entities text[], metadata jsonb, filter hindsight._filter)
-  RETURNS boolean
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN (filter.types IS NULL OR type = ANY (filter.types))
-  AND (filter.tags IS NULL OR tags && filter.tags)
-  AND (filter.all_tags IS NULL OR tags @> filter.all_tags)
-  AND (filter.since IS NULL OR said_at >= filter.since)
-  AND (filter.until IS NULL OR said_at <= filter.until)
-  AND (filter.session_id IS NULL OR session_id = filter.session_id)
-  AND (filter.entities IS NULL OR entities && filter.entities)
-  AND (filter.metadata IS NULL OR metadata @> filter.metadata);
-
--- _is_identifier: user_id, v1.2.3, C++, /etc/hosts, err-7731, but not 1st, 6am, e.g., and/or.
-CREATE OR REPLACE FUNCTION hindsight._is_identifier(language text, word text)
-  RETURNS boolean
-  LANGUAGE sql STABLE
-RETURN word ~ '[a-z]' AND word ~ '[0-9_/@+#.$%&]|^-' AND word !~ '^[0-9]+[a-z]{1,3}$'
-  AND (word ~ '[+#]$|^[-.$#@~]' OR NOT EXISTS (
-    SELECT FROM pg_catalog.regexp_split_to_table(word, '[^a-z0-9]+') AS part
-    WHERE part ~ '^[a-z]$' OR (part ~ '^[a-z]+$' AND pg_catalog.to_tsvector(language::regconfig, part) = '')));
-
--- _query_words: the words of a query, at most 64 (the most frequent in it, then the longest), each with the tsquery
--- that finds it. prefixes are those of one CJK character, which stand for every bigram that they begin. An identifier
--- (user_id, v1.2.3, C++) has an emphasis of 20: whoever asks for one wants the memory that holds it, not one like it.
-CREATE OR REPLACE FUNCTION hindsight._query_words(
-  language text, query text,
-  OUT words text[], OUT finders tsquery[], OUT prefixes text[], OUT emphasis double precision[])
-  LANGUAGE sql STABLE
-AS $$
-  SELECT coalesce(pg_catalog.array_agg(q.lexeme), '{}'),
-         coalesce(pg_catalog.array_agg((
-           '''' || pg_catalog.replace(pg_catalog.replace(q.lexeme, '\', '\\'), '''', '''''') || ''''
-           || CASE WHEN q.is_prefix THEN ':*' ELSE '' END)::tsquery), '{}'),
-         coalesce(pg_catalog.array_agg(q.lexeme) FILTER (WHERE q.is_prefix), '{}'),
-         pg_catalog.array_agg(CASE WHEN hindsight._is_identifier(language, q.lexeme) THEN 20.0 ELSE 1.0 END)
-  FROM (
-    SELECT l.lexeme, pg_catalog.length(l.lexeme) = 1 AND pg_catalog.ascii(l.lexeme) >= 12293 AS is_prefix -- from 々 on
-    FROM pg_catalog.unnest(hindsight.text_tsv_v1(language, query, whole => false)) AS l
-    ORDER BY pg_catalog.cardinality(l.positions) DESC, pg_catalog.length(l.lexeme) DESC, l.lexeme
-    LIMIT 64
-  ) AS q
-$$;
-
--- _rank_by_words: of a small bank (or a past one): every word's IDF, counted, and the memories that hold the rarest.
-CREATE OR REPLACE FUNCTION hindsight._rank_by_words(
+-- _scan: of a small bank (or a past one), in one pass: how many memories it has and how long they are; each word's IDF; the
+-- memories that hold the rarest words; the nearest by
+-- distance, which untyped is no index's; and the newest.
+CREATE OR REPLACE FUNCTION hindsight._scan(
   of_bank bigint, at timestamptz, as_of timestamptz, include_pending boolean, filter hindsight._filter, most integer,
-  documents double precision, finders tsquery[], emphasis double precision[], finder tsquery, OUT idf double precision[], OUT ids uuid[])
+  asked halfvec, of_model integer, finders tsquery[], emphasis double precision[], finder tsquery,
+  OUT documents double precision, OUT average_length double precision, OUT idf double precision[],
+  OUT by_words uuid[], OUT by_meaning uuid[], OUT by_recency uuid[])
   LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
-  WITH holder AS MATERIALIZED (
-    -- The concatenation takes a long document out of TOAST once, not once for each word.
-    SELECT m.memory_id, m.type, m.tags, m.occurred_at, m.created_at, m.session_id, m.entities, m.metadata, m.confirmed_at,
-           m.document OPERATOR(pg_catalog.||) ''::tsvector AS document
+  WITH held AS MATERIALIZED (
+    SELECT m.memory_id, m.confirmed_at, pg_catalog.length(m.document) AS size,
+           -- not @@: the bank's rows are fewer than the postings of all banks
+           CASE WHEN pg_catalog.ts_match_vq(m.document, finder) THEN m.document END AS document,
+           CASE WHEN m.model_id = of_model THEN m.embedding <=> asked END AS distance,
+           hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.confidence, m.metadata, filter) AS passes
     FROM hindsight._visible(of_bank, at, as_of, include_pending) AS m
-    WHERE pg_catalog.ts_match_vq(m.document, finder) -- not @@: the bank's rows are fewer than the postings of all banks
+  ),
+  bank AS MATERIALIZED (
+    SELECT count(*) AS documents, coalesce(avg(h.size), 1) AS average_length FROM held AS h
+  ),
+  hit AS MATERIALIZED (
+    SELECT h.memory_id, h.confirmed_at, h.passes, q.place
+    FROM held AS h
+    JOIN pg_catalog.unnest(finders) WITH ORDINALITY AS q(finder, place) ON h.document @@ q.finder
+    WHERE h.document IS NOT NULL
   ),
   word AS MATERIALIZED (
-    SELECT q.place, q.finder,
-           hindsight._idf(documents, (SELECT count(*) FROM holder AS h WHERE h.document @@ q.finder)) * q.emphasis AS idf
-    FROM ROWS FROM (pg_catalog.unnest(finders), pg_catalog.unnest(emphasis)) WITH ORDINALITY AS q(finder, emphasis, place)
+    SELECT q.place, q.emphasis, hindsight._idf((SELECT b.documents FROM bank AS b), count(h.place)) AS idf
+    FROM pg_catalog.unnest(emphasis) WITH ORDINALITY AS q(emphasis, place) LEFT JOIN hit AS h ON h.place = q.place
+    GROUP BY q.place, q.emphasis
   ),
-  best AS (
-    SELECT h.memory_id
-    FROM holder AS h
-    WHERE hindsight._passes(h.type, h.tags, coalesce(h.occurred_at, h.created_at), h.session_id, h.entities, h.metadata, filter)
-    ORDER BY (SELECT sum(w.idf) FROM word AS w WHERE h.document @@ w.finder) DESC, h.confirmed_at DESC
+  best_by_words AS (
+    SELECT h.memory_id, sum(w.idf * greatest(w.emphasis, 1)) AS rarity, h.confirmed_at
+    FROM hit AS h JOIN word AS w ON w.place = h.place
+    WHERE h.passes
+    GROUP BY h.memory_id, h.confirmed_at
+    ORDER BY rarity DESC, h.confirmed_at DESC
     LIMIT most
+  ),
+  nearest AS (
+    SELECT h.memory_id, h.distance FROM held AS h WHERE h.passes AND h.distance IS NOT NULL ORDER BY h.distance LIMIT most
+  ),
+  newest AS (
+    SELECT h.memory_id FROM held AS h WHERE h.passes ORDER BY h.confirmed_at DESC
+    LIMIT CASE WHEN finder IS NULL AND asked IS NULL THEN most ELSE 10 END -- a query wants few of them, a list wants nothing else
   )
-  SELECT (SELECT pg_catalog.array_agg(w.idf ORDER BY w.place) FROM word AS w),
-         (SELECT pg_catalog.array_agg(b.memory_id) FROM best AS b)
-    INTO idf, ids;
+  SELECT b.documents, b.average_length,
+         (SELECT pg_catalog.array_agg(w.idf * w.emphasis ORDER BY w.place) FROM word AS w),
+         (SELECT pg_catalog.array_agg(w.memory_id ORDER BY w.rarity DESC, w.confirmed_at DESC) FROM best_by_words AS w),
+         (SELECT pg_catalog.array_agg(n.memory_id ORDER BY n.distance) FROM nearest AS n),
+         (SELECT pg_catalog.array_agg(n.memory_id) FROM newest AS n)
+    INTO documents, average_length, idf, by_words, by_meaning, by_recency
+    FROM bank AS b;
 END
 $$;
 
 -- _search_by_words: of a large bank: IDFs from the bank's statistics, and the memories that hold the rarest words.
--- The channel's cost is its postings, so the rarest words are searched until a budget is spent; the others still
--- count in the score of every candidate. A statement of its own, planned for its values: GIN over (bank, words).
+-- The channel's cost is its postings, so the rarest words are searched until a budget is spent, and the eight rarest order
+-- what they find; the others still count in the score of every candidate. The plan is cached: GIN over (bank, words).
 CREATE OR REPLACE FUNCTION hindsight._search_by_words(
   opened hindsight.bank, at timestamptz, filter hindsight._filter, most integer, words text[], finders tsquery[],
   prefixes text[], emphasis double precision[], must_find boolean, OUT idf double precision[], OUT ids uuid[])
   LANGUAGE plpgsql STABLE
+  SET enable_indexscan = off -- a bitmap of the words' postings, never a walk over the bank
 AS $$
 DECLARE
   budget constant integer := 500;
   holding bigint[];
-  counted bigint;
+  counted double precision := opened.documents;
   finder tsquery;
-  rarity text; -- an expression: the IDF of the words that a row holds
+  rare tsquery[];
+  rarity double precision[];
 BEGIN
-  IF opened.documents IS NULL THEN -- never counted (maintain): the index counts, which common words make slow
+  IF counted IS NULL THEN -- never counted (maintain): the index counts, which common words make slow
     EXECUTE 'SELECT array_agg((SELECT count(*) FROM hindsight.live_memory AS m WHERE m.bank_id = $1 AND m.document @@ q.finder)
                               ORDER BY q.place) FROM unnest($2) WITH ORDINALITY AS q(finder, place)'
       INTO holding USING opened.bank_id, finders;
@@ -146,24 +129,29 @@ BEGIN
              END, 1) ORDER BY q.place)
       INTO holding FROM pg_catalog.unnest(words) WITH ORDINALITY AS q(word, place);
   END IF;
-  SELECT pg_catalog.array_agg(hindsight._idf(coalesce(opened.documents, counted), r.holding) * emphasis[r.place]
-                              ORDER BY r.place),
+  SELECT pg_catalog.array_agg(r.idf * r.emphasis ORDER BY r.place),
+         pg_catalog.array_agg(r.finder ORDER BY r.holding, r.place),
+         pg_catalog.array_agg(r.idf * greatest(r.emphasis, 1) ORDER BY r.holding, r.place),
          pg_catalog.string_agg(r.finder::text, ' | ') FILTER (
-           WHERE r.running <= budget OR (r.rarest AND (r.holding <= 10 * budget OR must_find)))::tsquery
-    INTO idf, finder
-    FROM (SELECT q.*, sum(q.holding) OVER rarity AS running, pg_catalog.row_number() OVER rarity = 1 AS rarest
-          FROM ROWS FROM (pg_catalog.unnest(holding), pg_catalog.unnest(finders)) WITH ORDINALITY AS q(holding, finder, place)
+           WHERE r.running <= budget OR (r.rank = 1 AND (r.holding <= 10 * budget OR must_find)))::tsquery
+    INTO idf, rare, rarity, finder
+    FROM (SELECT q.*, hindsight._idf(counted, q.holding) AS idf, sum(q.holding) OVER rarity AS running,
+                 pg_catalog.row_number() OVER rarity AS rank
+          FROM ROWS FROM (pg_catalog.unnest(holding), pg_catalog.unnest(finders), pg_catalog.unnest(emphasis))
+               WITH ORDINALITY AS q(holding, finder, emphasis, place)
           WINDOW rarity AS (ORDER BY q.holding, q.place)) AS r;
   IF finder IS NOT NULL THEN
-    SELECT pg_catalog.string_agg(pg_catalog.format('CASE WHEN m.document @@ ($5)[%1$s] THEN ($6)[%1$s] ELSE 0 END', place), ' + ')
-      INTO rarity FROM pg_catalog.generate_series(1, pg_catalog.cardinality(finders)) AS place;
-    EXECUTE pg_catalog.format('SELECT array_agg(b.memory_id) FROM (
-        SELECT m.memory_id FROM hindsight.live_memory AS m
-        WHERE m.bank_id = $1 AND (m.expires_at IS NULL OR m.expires_at > $2) AND m.document @@ $3
-          AND hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.metadata, $4)
-        ORDER BY %s DESC, m.confirmed_at DESC
-        LIMIT $7) AS b', rarity)
-      INTO ids USING opened.bank_id, at, finder, filter, finders, idf, most;
+    SELECT pg_catalog.array_agg(b.memory_id) INTO ids
+      FROM (SELECT m.memory_id
+            FROM hindsight.live_memory AS m
+            WHERE m.bank_id = opened.bank_id AND (m.expires_at IS NULL OR m.expires_at > at) AND m.document @@ finder
+              AND hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.confidence, m.metadata, filter)
+            ORDER BY CASE WHEN m.document @@ rare[1] THEN rarity[1] ELSE 0 END + CASE WHEN m.document @@ rare[2] THEN rarity[2] ELSE 0 END
+                   + CASE WHEN m.document @@ rare[3] THEN rarity[3] ELSE 0 END + CASE WHEN m.document @@ rare[4] THEN rarity[4] ELSE 0 END
+                   + CASE WHEN m.document @@ rare[5] THEN rarity[5] ELSE 0 END + CASE WHEN m.document @@ rare[6] THEN rarity[6] ELSE 0 END
+                   + CASE WHEN m.document @@ rare[7] THEN rarity[7] ELSE 0 END + CASE WHEN m.document @@ rare[8] THEN rarity[8] ELSE 0 END DESC,
+                     m.confirmed_at DESC
+            LIMIT most) AS b;
   END IF;
 END
 $$;
@@ -182,33 +170,14 @@ BEGIN
     'SELECT array_agg(b.memory_id) FROM (
        SELECT m.memory_id FROM hindsight.live_memory AS m
        WHERE m.model_id = %1$s AND m.bank_id = $1 AND (m.expires_at IS NULL OR m.expires_at > $2)
-         AND hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.metadata, $3)
+         AND hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.confidence, m.metadata, $3)
        ORDER BY m.embedding::halfvec(%2$s) <=> $4::halfvec(%2$s)
        LIMIT $5) AS b', model.model_id, model.dimensions)
     INTO ids USING of_bank, at, filter, asked, most;
   IF pg_catalog.cardinality(coalesce(ids, '{}')) < most THEN
-    ids := hindsight._scan_by_meaning(of_bank, at, NULL, false, filter, most, asked, model.model_id);
+    ids := (SELECT s.by_meaning FROM hindsight._scan(of_bank, at, NULL, false, filter, most, asked, model.model_id, '{}', '{}', NULL) AS s);
   END IF;
   RETURN ids;
-END
-$$;
-
--- _scan_by_meaning: of a small bank (or a past one): the nearest, exactly. Untyped, the distance is no index's.
-CREATE OR REPLACE FUNCTION hindsight._scan_by_meaning(
-  of_bank bigint, at timestamptz, as_of timestamptz, include_pending boolean, filter hindsight._filter, most integer,
-  asked halfvec, of_model integer)
-  RETURNS uuid[]
-  LANGUAGE plpgsql STABLE
-AS $$
-BEGIN
-  RETURN (
-    SELECT pg_catalog.array_agg(b.memory_id)
-    FROM (SELECT m.memory_id
-          FROM hindsight._visible(of_bank, at, as_of, include_pending) AS m
-          WHERE m.model_id = of_model
-            AND hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.metadata, filter)
-          ORDER BY m.embedding <=> asked
-          LIMIT most) AS b);
 END
 $$;
 
@@ -223,15 +192,14 @@ BEGIN
     FROM (SELECT m.memory_id
           FROM hindsight.current_memory AS m
           WHERE m.bank_id = of_bank AND (m.expires_at IS NULL OR m.expires_at > at) AND m.pending_reason IS NOT NULL
-            AND hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.metadata, filter)
+            AND hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.confidence, m.metadata, filter)
           ORDER BY m.changed_at DESC
           LIMIT 200) AS p);
 END
 $$;
 
--- _newest: the memories of a bank that were confirmed last.
-CREATE OR REPLACE FUNCTION hindsight._newest(
-  of_bank bigint, at timestamptz, as_of timestamptz, include_pending boolean, filter hindsight._filter, most integer)
+-- _newest: of a large bank: the memories that were confirmed last.
+CREATE OR REPLACE FUNCTION hindsight._newest(of_bank bigint, at timestamptz, filter hindsight._filter, most integer)
   RETURNS uuid[]
   LANGUAGE plpgsql STABLE
 AS $$
@@ -239,9 +207,66 @@ BEGIN
   RETURN (
     SELECT pg_catalog.array_agg(b.memory_id)
     FROM (SELECT m.memory_id
-          FROM hindsight._visible(of_bank, at, as_of, include_pending) AS m
-          WHERE hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.metadata, filter)
+          FROM hindsight.live_memory AS m
+          WHERE m.bank_id = of_bank AND (m.expires_at IS NULL OR m.expires_at > at)
+            AND hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.confidence, m.metadata, filter)
           ORDER BY m.confirmed_at DESC
           LIMIT most) AS b);
+END
+$$;
+
+-- _beside: the memories of a session right before and after a moment, as recall sees them.
+CREATE OR REPLACE FUNCTION hindsight._beside(
+  of_bank bigint, at timestamptz, as_of timestamptz, include_pending boolean, of_session text, said_at timestamptz,
+  OUT before_id uuid, OUT after_id uuid)
+  LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+  IF as_of IS NULL AND NOT include_pending THEN -- two steps in the index
+    before_id := (SELECT m.memory_id FROM hindsight.live_memory AS m
+                  WHERE m.bank_id = of_bank AND m.session_id = of_session AND coalesce(m.occurred_at, m.created_at) < said_at
+                    AND (m.expires_at IS NULL OR m.expires_at > at)
+                  ORDER BY coalesce(m.occurred_at, m.created_at) DESC LIMIT 1);
+    after_id := (SELECT m.memory_id FROM hindsight.live_memory AS m
+                 WHERE m.bank_id = of_bank AND m.session_id = of_session AND coalesce(m.occurred_at, m.created_at) > said_at
+                   AND (m.expires_at IS NULL OR m.expires_at > at)
+                 ORDER BY coalesce(m.occurred_at, m.created_at) LIMIT 1);
+  ELSE
+    SELECT (pg_catalog.array_agg(v.memory_id ORDER BY v.said_at DESC) FILTER (WHERE v.said_at < _beside.said_at))[1],
+           (pg_catalog.array_agg(v.memory_id ORDER BY v.said_at) FILTER (WHERE v.said_at > _beside.said_at))[1]
+      INTO before_id, after_id
+      FROM (SELECT m.memory_id, coalesce(m.occurred_at, m.created_at) AS said_at
+            FROM hindsight._visible(of_bank, at, as_of, include_pending) AS m
+            WHERE m.session_id = of_session) AS v;
+  END IF;
+END
+$$;
+
+-- _linked: the edges from the best candidates to what is near them: by a link, either way, at most ten each, at half its
+-- weight; and to what the session held right before and after (what precedes a hit is more often its cause).
+CREATE OR REPLACE FUNCTION hindsight._linked(
+  of_bank bigint, at timestamptz, as_of timestamptz, include_pending boolean, seeds uuid[])
+  RETURNS hindsight._edge[]
+  LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+  RETURN (
+    SELECT pg_catalog.array_agg((seed.memory_id, near.memory_id, near.weight, near.relation)::hindsight._edge)
+    FROM pg_catalog.unnest(seeds) AS seed(memory_id)
+    JOIN hindsight.memory AS m ON m.bank_id = of_bank AND m.memory_id = seed.memory_id
+    CROSS JOIN LATERAL (
+      (SELECT l.to_id AS memory_id, 0.5 * l.weight AS weight, l.relation FROM hindsight.link AS l
+       WHERE l.bank_id = of_bank AND l.from_id = seed.memory_id AND l.created_at <= at AND (l.removed_at IS NULL OR l.removed_at > at)
+       ORDER BY l.weight DESC LIMIT 10)
+      UNION ALL
+      (SELECT l.from_id, 0.5 * l.weight, l.relation FROM hindsight.link AS l
+       WHERE l.bank_id = of_bank AND l.to_id = seed.memory_id AND l.created_at <= at AND (l.removed_at IS NULL OR l.removed_at > at)
+       ORDER BY l.weight DESC LIMIT 10)
+      UNION ALL
+      SELECT beside.memory_id, beside.weight, NULL
+      FROM hindsight._beside(of_bank, at, as_of, include_pending, m.session_id, coalesce(m.occurred_at, m.created_at)) AS b
+      CROSS JOIN LATERAL (VALUES (b.before_id, 0.2), (b.after_id, 0.1)) AS beside(memory_id, weight)
+      WHERE m.session_id IS NOT NULL AND beside.memory_id IS NOT NULL
+    ) AS near);
 END
 $$;

@@ -1,19 +1,23 @@
 -- Recall: the best live memories of a bank for a query, scored and explained.
 
 -- recall: candidates come from each channel's index (10_candidate.sql); one exact score is computed over their union:
---   score = similarity × confidence × exp(−λ · days) × weight, similarity = noisy-OR of semantic and lexical.
--- Without min_score a memory must be relevant: similarity from the model's recall threshold on (0.2 by words alone), or
--- at least half of the query's words by their IDF. An empty query lists what is known, the best kept first.
--- Filters: types; tags (any of), all_tags; since and until (when it was said, else stored); session_id; entities (any
--- of); metadata (contains). as_of answers from what was believed at that moment.
+--   score = similarity × confidence × exp(−λ · days) × weight, similarity = noisy-OR of semantic, lexical and activation.
+-- Without min_score a memory must be relevant of its own: similarity from the model's recall threshold on (0.2 by words alone),
+-- or at least half of the query's words by their IDF; or linked with one that is. An empty query lists what is known, the best kept first.
+-- Filters: types; tags (any of), all_tags, no_tags; since and until (when it was said, else stored); session_id; entities (any
+-- of); metadata (contains, or compares: _metadata_filter); min_confidence. as_of answers from what was believed at that moment.
+-- hops: 1 follows links and neighbours in the session, 0 does not. diversity: 0 takes the best; up to 1 passes over what
+-- resembles better results (maximal marginal relevance, Carbonell and Goldstein 1998). queries, each with its embedding in
+-- embeddings: asked as well, and a memory counts by the query that it answers best.
 -- semantic is NULL where there is no embedding to compare. Stable: runs on a hot standby.
 -- Raises HM001 (unknown bank), HM003 (no access), HM004 (bad argument), HM010, HM011 (embedding).
 CREATE OR REPLACE FUNCTION hindsight.recall(
   bank text, query text DEFAULT '', embedding vector DEFAULT NULL, top_k integer DEFAULT 10, types text[] DEFAULT NULL,
-  tags text[] DEFAULT NULL, all_tags text[] DEFAULT NULL, since timestamptz DEFAULT NULL, until timestamptz DEFAULT NULL,
-  session_id text DEFAULT NULL, entities text[] DEFAULT NULL, metadata jsonb DEFAULT NULL,
-  min_score double precision DEFAULT NULL, include_pending boolean DEFAULT false, as_of timestamptz DEFAULT NULL,
-  model text DEFAULT NULL)
+  tags text[] DEFAULT NULL, all_tags text[] DEFAULT NULL, no_tags text[] DEFAULT NULL, since timestamptz DEFAULT NULL,
+  until timestamptz DEFAULT NULL, session_id text DEFAULT NULL, entities text[] DEFAULT NULL, metadata jsonb DEFAULT NULL,
+  min_confidence double precision DEFAULT NULL, min_score double precision DEFAULT NULL, hops integer DEFAULT 1,
+  diversity double precision DEFAULT 0, include_pending boolean DEFAULT false, as_of timestamptz DEFAULT NULL,
+  queries text[] DEFAULT NULL, embeddings vector[] DEFAULT NULL, model text DEFAULT NULL)
   RETURNS SETOF hindsight.recalled
   LANGUAGE plpgsql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
@@ -28,85 +32,99 @@ AS $$
 DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'reader');
   at constant timestamptz := coalesce(recall.as_of, statement_timestamp());
-  filter constant _filter := (recall.types, recall.tags, recall.all_tags, recall.since, recall.until, recall.session_id,
-                              recall.entities, recall.metadata);
   asks_words constant boolean := coalesce(recall.query, '') ~ '[^\s\u00a0\u3000]';
   most constant integer := greatest(40, 2 * recall.top_k); -- candidates of each channel
   pending constant boolean := coalesce(recall.include_pending, false);
+  varied constant double precision := coalesce(recall.diversity, 0);
+  filter _filter;
   used embedding_model;
   asked halfvec;
   is_large boolean;
   documents double precision := opened.documents;
   average_length double precision := opened.average_length;
   words text[] := '{}';
-  finders tsquery[];
+  finders tsquery[] := '{}';
   prefixes text[] := '{}';
-  emphasis double precision[];
+  emphasis double precision[] := '{}';
+  named text[] := '{}';
+  named_finder tsquery;
   finder tsquery;
   idf double precision[] := '{}';
   by_words uuid[];
   by_meaning uuid[];
   by_recency uuid[];
   by_review uuid[];
+  edges _edge[];
   exact_digest bytea;
 BEGIN
-  IF recall.top_k IS NULL OR recall.top_k NOT BETWEEN 1 AND 1000 THEN
-    RAISE EXCEPTION 'top_k must lie between 1 and 1000, got %', coalesce(recall.top_k::text, 'NULL') USING ERRCODE = 'HM004';
+  PERFORM _check_recall(recall.query, recall.top_k, recall.types, recall.metadata, recall.min_confidence, recall.min_score,
+                        recall.hops, recall.diversity, recall.as_of, recall.queries, recall.embeddings);
+  IF cardinality(recall.queries) > 0 THEN
+    RETURN QUERY
+      SELECT best.*
+      FROM (SELECT DISTINCT ON (r.memory_id) r.*
+            FROM (SELECT recall.query AS query, recall.embedding AS embedding WHERE asks_words OR recall.embedding IS NOT NULL
+                  UNION ALL
+                  SELECT * FROM unnest(recall.queries, recall.embeddings)) AS q(query, embedding)
+            CROSS JOIN LATERAL recall(
+              bank, q.query, q.embedding, recall.top_k, recall.types, recall.tags, recall.all_tags, recall.no_tags, recall.since,
+              recall.until, recall.session_id, recall.entities, recall.metadata, recall.min_confidence, recall.min_score,
+              recall.hops, recall.diversity, recall.include_pending, recall.as_of, model => recall.model) AS r
+            ORDER BY r.memory_id, r.score DESC) AS best
+      ORDER BY best.score DESC, best.confirmed_at DESC, best.memory_id
+      LIMIT recall.top_k;
+    RETURN;
   END IF;
-  IF length(recall.query) > 10000 THEN
-    RAISE EXCEPTION 'the query has % characters, at most 10000 are taken', length(recall.query)
-      USING ERRCODE = 'HM004', HINT = 'Ask with the sentence that matters.';
-  END IF;
-  PERFORM _check_unit('min_score', recall.min_score), _check_object('metadata', recall.metadata),
-          _check_time('as_of', recall.as_of);
-  IF recall.types IS NOT NULL THEN
-    PERFORM _check_type(t) FROM unnest(recall.types) AS t;
+  filter := (recall.types, recall.tags, recall.all_tags, recall.no_tags, recall.since, recall.until, recall.session_id,
+             recall.entities, recall.min_confidence, NULL, NULL);
+  IF recall.metadata IS NOT NULL THEN
+    SELECT f.plain, f.predicate INTO filter.metadata, filter.predicate FROM _metadata_filter(recall.metadata) AS f;
   END IF;
   IF recall.embedding IS NOT NULL AND opened.model_id IS NOT NULL THEN -- else there is nothing to compare it with
     used := _bank_model(opened, recall.model);
     asked := _check_embedding(recall.embedding, used);
   END IF;
-
-  is_large := documents IS NOT NULL AND recall.as_of IS NULL; -- the past is scanned: indexes hold what is live
-  IF NOT is_large THEN
-    SELECT count(*), coalesce(avg(length(m.document)), 1) INTO documents, average_length
-      FROM (SELECT v.document FROM _visible(opened.bank_id, at, recall.as_of, pending) AS v
-            LIMIT CASE WHEN recall.as_of IS NULL THEN _exact_limit() + 1 END) AS m;
-    is_large := documents > _exact_limit() AND recall.as_of IS NULL;
-  END IF;
-
   IF asks_words THEN
-    SELECT q.words, q.finders, q.prefixes, q.emphasis INTO words, finders, prefixes, emphasis
+    SELECT q.words, q.finders, q.prefixes, q.emphasis, q.entities INTO words, finders, prefixes, emphasis, named
       FROM _query_words(opened.language, recall.query) AS q;
     finder := array_to_string(finders, ' | ')::tsquery;
+    named_finder := (SELECT string_agg(_quoted_lexeme(e), ' | ') FROM unnest(named) AS e)::tsquery;
   END IF;
-  IF words <> '{}' AND is_large THEN
-    SELECT s.idf, s.ids INTO idf, by_words
-      FROM _search_by_words(opened, at, filter, most, words, finders, prefixes, emphasis, must_find => asked IS NULL) AS s;
-  ELSIF words <> '{}' THEN
-    SELECT s.idf, s.ids INTO idf, by_words
-      FROM _rank_by_words(opened.bank_id, at, recall.as_of, pending, filter, most, documents, finders, emphasis, finder) AS s;
-  END IF;
-  IF asked IS NOT NULL AND is_large THEN
-    by_meaning := _search_by_meaning(opened.bank_id, at, filter, most, asked, used);
-  ELSIF asked IS NOT NULL THEN
-    by_meaning := _scan_by_meaning(opened.bank_id, at, recall.as_of, pending, filter, most, asked, used.model_id);
-  ELSIF NOT asks_words THEN
-    by_recency := _newest(opened.bank_id, at, recall.as_of, pending, filter, most);
+
+  is_large := recall.as_of IS NULL -- the past is scanned: indexes hold what is live
+    AND (documents IS NOT NULL
+         OR (SELECT count(*) FROM (SELECT FROM live_memory AS m WHERE m.bank_id = opened.bank_id LIMIT _exact_limit() + 1) AS m) > _exact_limit());
+  IF NOT is_large THEN
+    SELECT s.documents, s.average_length, s.idf, s.by_words, s.by_meaning, s.by_recency
+      INTO documents, average_length, idf, by_words, by_meaning, by_recency
+      FROM _scan(opened.bank_id, at, recall.as_of, pending, filter, most, asked, used.model_id, finders, emphasis, finder) AS s;
+  ELSE
+    IF words <> '{}' THEN
+      SELECT s.idf, s.ids INTO idf, by_words
+        FROM _search_by_words(opened, at, filter, most, words, finders, prefixes, emphasis, must_find => asked IS NULL) AS s;
+    END IF;
+    IF asked IS NOT NULL THEN
+      by_meaning := _search_by_meaning(opened.bank_id, at, filter, most, asked, used);
+    END IF;
+    IF pending THEN
+      by_review := _pending(opened.bank_id, at, filter);
+    END IF;
+    -- What is new may score above what is near: decay has not touched it yet.
+    by_recency := _newest(opened.bank_id, at, filter, CASE WHEN asks_words OR asked IS NOT NULL THEN 10 ELSE most END);
   END IF;
   IF asks_words THEN -- the exact text of a memory finds it, whatever words and vectors say
     exact_digest := content_digest_v1(recall.query);
-    SELECT by_words || array_agg(m.memory_id) INTO by_words
+    SELECT array_agg(m.memory_id) || by_words INTO by_words
       FROM _visible(opened.bank_id, at, recall.as_of, pending) AS m
       WHERE m.digest = exact_digest
-        AND _passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.metadata, filter);
+        AND _passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.confidence, m.metadata, filter);
   END IF;
-  IF is_large AND pending THEN
-    by_review := _pending(opened.bank_id, at, filter);
+  IF coalesce(recall.hops, 1) > 0 AND (asks_words OR asked IS NOT NULL) THEN
+    edges := _linked(opened.bank_id, at, recall.as_of, pending, by_meaning[:10] || by_words[:10]);
   END IF;
 
   RETURN QUERY
-    WITH part AS MATERIALIZED ( -- once: inlined, each expression would be computed for every use of it
+    WITH RECURSIVE part AS MATERIALIZED ( -- once: inlined, each expression would be computed for every use of it
       SELECT m.*, match.coverage,
              CASE WHEN m.model_id = used.model_id THEN semantic(1 - (m.embedding <=> asked), used.floor) END AS semantic,
              CASE WHEN m.digest = exact_digest OR NOT (asks_words OR asked IS NOT NULL) THEN 1
@@ -118,28 +136,66 @@ BEGIN
       CROSS JOIN LATERAL _match(m.document, finder, words, idf, prefixes, average_length) AS match
       JOIN memory_type AS t ON t.type = m.type
       LEFT JOIN bank_type AS b ON b.bank_id = opened.bank_id AND b.type = m.type
-      WHERE m.memory_id = ANY (by_meaning || by_words || by_recency || by_review)
+      WHERE m.memory_id = ANY (by_meaning || by_words || by_recency || by_review || ARRAY(SELECT e.child_id FROM unnest(edges) AS e))
+        AND _passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.confidence, m.metadata, filter)
+    ),
+    own AS MATERIALIZED (
+      SELECT p.memory_id, s.similarity,
+             p.coverage >= 0.5 OR s.similarity >= CASE WHEN p.semantic IS NULL THEN 0.2
+                                                       ELSE semantic(used.recall_threshold, used.floor) END AS is_relevant
+      FROM part AS p CROSS JOIN LATERAL (SELECT similarity(p.semantic, p.lexical)) AS s(similarity)
+    ),
+    activated AS MATERIALIZED ( -- noisy-OR over the edges; the relation of two neighbours in a session is NULL, and too weak to recall
+      SELECT e.child_id, 1 - exp(sum(ln(1 - least(o.similarity * e.weight, 0.999)))) AS activation,
+             (array_agg(e.parent_id ORDER BY o.similarity * e.weight DESC))[1] AS linked_from,
+             bool_or(e.relation IS NOT NULL) AS is_linked, bool_or(e.relation IS NOT NULL AND o.is_relevant) AS is_relevant
+      FROM unnest(edges) AS e JOIN own AS o ON o.memory_id = e.parent_id
+      GROUP BY e.child_id
     ),
     scored AS MATERIALIZED (
-      SELECT p.*, s.similarity, _product(s.similarity, p.confidence, p.decay, p.weight) AS score
-      FROM part AS p CROSS JOIN LATERAL (SELECT similarity(p.semantic, p.lexical)) AS s(similarity)
+      SELECT p.*, s.similarity, coalesce(a.activation, 0) AS activation, a.linked_from, a.is_linked,
+             _product(s.similarity, p.confidence, p.decay, p.weight) AS score, o.is_relevant OR coalesce(a.is_relevant, false) AS is_relevant
+      FROM part AS p
+      JOIN own AS o ON o.memory_id = p.memory_id
+      LEFT JOIN activated AS a ON a.child_id = p.memory_id
+      CROSS JOIN LATERAL (SELECT similarity(p.semantic, p.lexical, a.activation)) AS s(similarity)
+    ),
+    ranked AS MATERIALIZED (
+      SELECT s.* FROM scored AS s
+      WHERE CASE WHEN recall.min_score IS NULL THEN s.is_relevant ELSE s.score >= recall.min_score END
+      ORDER BY s.score DESC, s.confirmed_at DESC, s.memory_id
+      LIMIT CASE WHEN varied > 0 THEN most ELSE recall.top_k END
+    ),
+    picked AS ( -- the best, then again and again the best that is least like those
+      SELECT ARRAY(SELECT r.memory_id FROM ranked AS r ORDER BY r.score DESC, r.confirmed_at DESC, r.memory_id LIMIT 1) AS ids WHERE varied > 0
+      UNION ALL
+      SELECT p.ids || next.memory_id
+      FROM picked AS p
+      CROSS JOIN LATERAL (
+        SELECT r.memory_id
+        FROM ranked AS r
+        WHERE r.memory_id <> ALL (p.ids)
+        ORDER BY (1 - varied) * r.score - varied * (
+                   SELECT max(_alike(1 - (r.embedding <=> q.embedding), used.floor, r.document, q.document))
+                   FROM ranked AS q WHERE q.memory_id = ANY (p.ids)) DESC, r.score DESC
+        LIMIT 1) AS next
+      WHERE cardinality(p.ids) < recall.top_k
     )
-    SELECT s.memory_id, s.content, s.type, s.score, s.similarity, s.semantic, s.lexical, s.confidence, s.decay, s.weight,
-           array_remove(ARRAY[CASE WHEN s.memory_id = ANY (by_meaning) THEN 'vector' END,
-                              CASE WHEN s.memory_id = ANY (by_words) THEN 'text' END,
-                              CASE WHEN s.memory_id = ANY (by_recency) THEN 'recency' END,
-                              CASE WHEN s.memory_id = ANY (by_review) THEN 'pending' END], NULL),
-           s.tags, s.entities, s.slot, s.session_id, s.source, s.metadata, s.occurred_at, s.created_at, s.confirmed_at,
-           s.pending_reason
-    FROM scored AS s
-    WHERE CASE WHEN recall.min_score IS NOT NULL THEN s.score >= recall.min_score
-               ELSE s.coverage >= 0.5
-                 OR s.similarity >= CASE WHEN s.semantic IS NULL THEN 0.2
-                                         ELSE semantic(used.recall_threshold, used.floor) END END
-    ORDER BY s.score DESC, s.confirmed_at DESC, s.memory_id
-    LIMIT recall.top_k;
+    SELECT r.memory_id, r.content, r.type, r.score, r.similarity, r.semantic, r.lexical, r.activation, r.confidence, r.decay, r.weight,
+           array_remove(ARRAY[CASE WHEN r.memory_id = ANY (by_meaning) THEN 'vector' END,
+                              CASE WHEN r.memory_id = ANY (by_words) THEN 'text' END,
+                              CASE WHEN r.document @@ named_finder AND r.entities <> '{}' THEN 'entity' END,
+                              CASE WHEN '=' || lower(r.slot) = ANY (named) THEN 'slot' END,
+                              CASE WHEN r.memory_id = ANY (by_recency) AND r.memory_id <> ALL (coalesce(by_meaning || by_words, '{}')) THEN 'recency' END,
+                              CASE WHEN r.is_linked THEN 'links' WHEN r.activation > 0 THEN 'session' END,
+                              CASE WHEN r.memory_id = ANY (by_review) THEN 'pending' END], NULL),
+           r.tags, r.entities, r.slot, r.session_id, r.source, r.metadata, r.occurred_at, r.created_at, r.confirmed_at,
+           r.pending_reason, r.linked_from
+    FROM ranked AS r
+    WHERE varied = 0 OR r.memory_id = ANY ((SELECT p.ids FROM picked AS p ORDER BY cardinality(p.ids) DESC LIMIT 1)::uuid[])
+    ORDER BY r.score DESC, r.confirmed_at DESC, r.memory_id;
 END
 $$;
-COMMENT ON FUNCTION hindsight.recall(text, text, vector, integer, text[], text[], text[], timestamptz, timestamptz, text, text[],
-    jsonb, double precision, boolean, timestamptz, text) IS
+COMMENT ON FUNCTION hindsight.recall(text, text, vector, integer, text[], text[], text[], text[], timestamptz, timestamptz, text, text[],
+    jsonb, double precision, double precision, integer, double precision, boolean, timestamptz, text[], vector[], text) IS
   'The best live memories of a bank for a query, each with its score and the parts and channels that made it.';

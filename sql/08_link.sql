@@ -1,0 +1,116 @@
+-- Links: typed, weighted, directed edges between two memories. A link that was taken away stays, with the time it went:
+-- recall(as_of) sees the links of then.
+
+-- link: says that one memory relates to another: related, causes, solves, part_of, contradicts, evolved_into, derived_from,
+-- or a relation of the caller's own. Linking again changes the weight. Returns false when the same link was there already.
+-- Raises HM001, HM002 (no such memory, or forgotten), HM003, HM004, HM005.
+CREATE OR REPLACE FUNCTION hindsight.link(
+  bank text, from_id uuid, to_id uuid, relation text DEFAULT 'related', weight double precision DEFAULT 1)
+  RETURNS boolean
+  LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+  SET search_path = pg_catalog, hindsight, public, pg_temp
+  SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+DECLARE
+  opened constant hindsight.bank := _open_bank(bank, 'writer');
+  kind constant text := lower(btrim(link.relation));
+  held link;
+  id uuid;
+BEGIN
+  PERFORM _check_text('relation', kind, 100), _check_unit('weight', link.weight);
+  IF link.from_id = link.to_id THEN
+    RAISE EXCEPTION 'memory % cannot be linked to itself', link.from_id USING ERRCODE = 'HM004';
+  END IF;
+  FOREACH id IN ARRAY ARRAY[least(link.from_id, link.to_id), greatest(link.from_id, link.to_id)] LOOP -- one order: no deadlock
+    IF NOT EXISTS (SELECT FROM memory AS m WHERE m.bank_id = opened.bank_id AND m.memory_id = id AND m.deleted_at IS NULL FOR SHARE)
+       OR link.from_id IS NULL OR link.to_id IS NULL THEN
+      PERFORM _raise_unknown_memory(bank, id);
+    END IF;
+  END LOOP;
+  PERFORM pg_advisory_xact_lock(hashtextextended('hindsight.link', opened.bank_id) # hashtextextended(link.from_id::text, 0));
+  SELECT l.* INTO held FROM link AS l
+    WHERE l.bank_id = opened.bank_id AND l.from_id = link.from_id AND l.to_id = link.to_id AND l.relation = kind AND l.removed_at IS NULL;
+  IF held.weight = coalesce(link.weight, 1) THEN
+    RETURN false;
+  END IF;
+  UPDATE link AS l SET removed_at = clock_timestamp() WHERE l.bank_id = opened.bank_id AND l.link_id = held.link_id;
+  INSERT INTO link (bank_id, from_id, to_id, relation, weight)
+    VALUES (opened.bank_id, link.from_id, link.to_id, kind, coalesce(link.weight, 1));
+  PERFORM _record_link(opened.bank_id, 'linked', link.from_id, link.to_id, kind, coalesce(link.weight, 1));
+  RETURN true;
+END
+$$;
+COMMENT ON FUNCTION hindsight.link(text, uuid, uuid, text, double precision) IS
+  'Links one memory to another, with a relation and a weight; false when the same link was there already.';
+
+-- unlink: takes links between two memories away, in that direction: of one relation, or all. Returns how many.
+-- Raises HM001, HM003.
+CREATE OR REPLACE FUNCTION hindsight.unlink(bank text, from_id uuid, to_id uuid, relation text DEFAULT NULL)
+  RETURNS integer
+  LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+  SET search_path = pg_catalog, hindsight, public, pg_temp
+  SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+DECLARE
+  opened constant hindsight.bank := _open_bank(bank, 'writer');
+  gone link;
+  removed integer := 0;
+BEGIN
+  FOR gone IN
+    UPDATE link AS l SET removed_at = clock_timestamp()
+      WHERE l.bank_id = opened.bank_id AND l.from_id = unlink.from_id AND l.to_id = unlink.to_id AND l.removed_at IS NULL
+        AND (unlink.relation IS NULL OR l.relation = lower(btrim(unlink.relation)))
+      RETURNING l.*
+  LOOP
+    PERFORM _record_link(opened.bank_id, 'unlinked', gone.from_id, gone.to_id, gone.relation, gone.weight);
+    removed := removed + 1;
+  END LOOP;
+  RETURN removed;
+END
+$$;
+COMMENT ON FUNCTION hindsight.unlink(text, uuid, uuid, text) IS
+  'Takes the links from one memory to another away, of one relation or all. Returns how many.';
+
+-- _record_link: leaves an event at the memory that the link begins at.
+CREATE OR REPLACE FUNCTION hindsight._record_link(
+  bank_id bigint, action text, from_id uuid, to_id uuid, relation text, weight double precision)
+  RETURNS void
+  LANGUAGE sql VOLATILE
+BEGIN ATOMIC
+  INSERT INTO hindsight.event (bank_id, principal, action, memory_id, after)
+  VALUES (_record_link.bank_id, hindsight.principal(), action, from_id,
+          pg_catalog.jsonb_build_object('to_id', to_id, 'relation', relation, 'weight', weight));
+END;
+
+-- neighbours: the live memories that a memory is linked with, in either direction, the heaviest link first.
+-- direction: 'to' (the link goes to it), or 'from'. Raises HM001, HM002.
+CREATE OR REPLACE FUNCTION hindsight.neighbours(bank text, memory_id uuid)
+  RETURNS SETOF hindsight.neighbour
+  LANGUAGE plpgsql STABLE SECURITY DEFINER
+  SET search_path = pg_catalog, hindsight, public, pg_temp
+  SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+DECLARE
+  opened constant hindsight.bank := _open_bank(bank, 'reader');
+  centre constant uuid := neighbours.memory_id;
+BEGIN
+  IF NOT EXISTS (SELECT FROM memory AS m WHERE m.bank_id = opened.bank_id AND m.memory_id = centre AND m.deleted_at IS NULL) THEN
+    PERFORM _raise_unknown_memory(bank, centre);
+  END IF;
+  RETURN QUERY
+    SELECT m.memory_id, e.direction, e.relation, e.weight, m.content, m.type, e.created_at
+    FROM (SELECT l.to_id AS other, 'to' AS direction, l.relation, l.weight, l.created_at FROM link AS l
+          WHERE l.bank_id = opened.bank_id AND l.from_id = centre AND l.removed_at IS NULL
+          UNION ALL
+          SELECT l.from_id, 'from', l.relation, l.weight, l.created_at FROM link AS l
+          WHERE l.bank_id = opened.bank_id AND l.to_id = centre AND l.removed_at IS NULL) AS e
+    JOIN live_memory AS m ON m.bank_id = opened.bank_id AND m.memory_id = e.other
+    WHERE m.expires_at IS NULL OR m.expires_at > statement_timestamp()
+    ORDER BY e.weight DESC, e.created_at DESC;
+END
+$$;
+COMMENT ON FUNCTION hindsight.neighbours(text, uuid) IS
+  'The live memories that a memory is linked with, in either direction, the heaviest link first.';
