@@ -187,7 +187,7 @@ class AsyncHindsight:
         since, until: when it was said, else stored; a day as `until` is meant whole.
         metadata: contains these values, or compares: {"year": {"$gte": 2020}, "status": {"$in": ["open"]}}.
         min_confidence, min_score: in [0, 1]; a min_score takes the place of the default threshold of relevance.
-        hops: 1 (the default) follows links, 0 does not. diversity: in [0, 1]; above 0 passes over what repeats a result.
+        hops: 1 (the default) follows links, 0 does not. diversity: in [0, 1]; above 0 passes over repetition.
         include_pending: also what is not believed yet. as_of: what was believed at that moment.
         """
         reject_unknown("recall", unknown, RECALL_ARGUMENTS)

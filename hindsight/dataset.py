@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,16 +17,19 @@ Format = Literal["locomo", "squad"]
 _LOCOMO_CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 """The fifth, adversarial, asks for what was never said: it has no evidence to find."""
 
+_LOCOMO_TIME = "%I:%M %p on %d %B, %Y"
 _EVIDENCE = re.compile(r"D\d+:\d+")  # some strings hold two ids ("D8:6; D9:17"), some are malformed ("D")
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text that becomes one memory. `context`: what was said before it."""
+    """A text that becomes one memory. `context`: what was said before it, in which session and when."""
 
     passage_id: str
     content: str
     context: str | None = None
+    session_id: str | None = None
+    occurred_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +70,12 @@ def _locomo(conversations: Any) -> Iterator[Corpus]:
         sessions = [name for name in item["conversation"] if re.fullmatch(r"session_\d+", name)]
         before = None
         for session in sorted(sessions, key=lambda name: int(name.removeprefix("session_"))):
-            for turn in item["conversation"][session]:
+            began = datetime.strptime(item["conversation"][f"{session}_date_time"], _LOCOMO_TIME).replace(tzinfo=UTC)
+            for number_in_session, turn in enumerate(item["conversation"][session]):
                 caption = f" [image: {turn['blip_caption']}]" if turn.get("blip_caption") else ""
                 content = f"{turn['speaker']}: {turn['text']}{caption}"
-                corpus.passages.append(Passage(turn["dia_id"], content, before))
+                said = began + timedelta(seconds=number_in_session)  # only the session's time is known
+                corpus.passages.append(Passage(turn["dia_id"], content, before, session, said))
                 before = content
         known = {passage.passage_id for passage in corpus.passages}
         for asked in item["qa"]:

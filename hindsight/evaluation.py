@@ -170,7 +170,13 @@ def _store(client: Hindsight, bank: str, corpus: Corpus) -> Iterator[tuple[UUID,
     for start in range(0, len(corpus.passages), BATCH):
         passages = corpus.passages[start : start + BATCH]
         memories: list[dict[str, Any]] = [
-            {"content": one.content, "context": one.context, "metadata": {"passage_id": one.passage_id}}
+            {
+                "content": one.content,
+                "context": one.context,
+                "session_id": one.session_id,
+                "occurred_at": one.occurred_at,
+                "metadata": {"passage_id": one.passage_id},
+            }
             for one in passages
         ]
         stored = client.store_many(bank, memories)

@@ -162,7 +162,7 @@ BEGIN
     ),
     ranked AS MATERIALIZED (
       SELECT s.* FROM scored AS s
-      WHERE CASE WHEN recall.min_score IS NULL THEN s.is_relevant ELSE s.score >= recall.min_score END
+      WHERE CASE WHEN recall.min_score IS NULL THEN s.is_relevant ELSE s.similarity > 0 AND s.score >= recall.min_score END
       ORDER BY s.score DESC, s.confirmed_at DESC, s.memory_id
       LIMIT CASE WHEN varied > 0 THEN most ELSE recall.top_k END
     ),

@@ -23,8 +23,9 @@ LOCOMO = [
         "sample_id": "conv-1",
         "conversation": {
             "speaker_a": "Ann",
+            "session_10_date_time": "1:56 pm on 8 August, 2023",
             "session_10": [{"speaker": "Bo", "dia_id": "D10:1", "text": "We moved to Lisbon."}],
-            "session_2_date_time": "8 May 2023",
+            "session_2_date_time": "9:05 am on 8 May, 2023",
             "session_2": [
                 {"speaker": "Ann", "dia_id": "D2:1", "text": "What is your dog called?"},
                 {"speaker": "Bo", "dia_id": "D2:2", "text": "Zorro!", "blip_caption": "a photo of a poodle"},
