@@ -20,7 +20,7 @@ from hindsight.errors import (
     UnknownMemory,
     UnknownModel,
 )
-from hindsight.results import BankStatus, Event, Forgotten, Memory, Recalled, Stored, Versions
+from hindsight.results import BankStatus, Event, Forgotten, Memory, Recalled, Recollection, Stored, Versions
 from hindsight.sync_client import Hindsight
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "Memory",
     "ModelMismatch",
     "Recalled",
+    "Recollection",
     "Settings",
     "Stored",
     "UnknownBank",

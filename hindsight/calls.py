@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -24,11 +24,17 @@ from hindsight.errors import (
     InvalidContent,
     SchemaMissing,
 )
+from hindsight.results import Recalled
+
+Aid = TypeVar("Aid")
 
 Moment = datetime | str
 """A time: aware, naive (taken as UTC), or ISO 8601 text (UTC where it names no zone)."""
 Labels = Sequence[str] | str
 """Tags or entities: a list, or text as language models send it: "a, b" or '["a", "b"]'."""
+
+STORE_VECTORS = {"store", "update_memory", "embed_memory"}
+"""Functions that store vectors, whose model must be in the registry first."""
 
 RETRIED = {"40001", "40P01"}
 """SQLSTATEs of a transaction that lost a race and may simply run again: serialization failure, deadlock."""
@@ -125,6 +131,42 @@ def identifier(value: UUID | str, argument: str = "memory_id") -> UUID:
         raise InvalidArgument(
             f"{argument} is not a UUID: {value!r}", hint="recall and store return the ids of memories"
         ) from None
+
+
+def chosen(argument: str, asked: bool | None, aid: Aid | None, by_default: bool, unconfigured: str) -> Aid | None:
+    """The reranker or rewriter that a call uses: as it asks, else as the settings say.
+
+    Raises InvalidArgument where it is asked for and there is none; `unconfigured` says what to set.
+    """
+    if asked not in (None, True, False):
+        raise InvalidArgument(f"{argument} must be true or false, got {asked!r}")
+    if asked and aid is None:
+        raise InvalidArgument(f"{argument} is asked for, but nothing is configured that could do it", hint=unconfigured)
+    return aid if (by_default if asked is None else asked) else None
+
+
+def conversation(context: str | Sequence[str] | None) -> str:
+    """The lines of a conversation as one text."""
+    lines = [context] if isinstance(context, str) else list(context or [])
+    if not all(isinstance(line, str) for line in lines):
+        raise InvalidArgument(f"context must be a text or lines of text, got {type(context).__name__}")
+    return "\n".join(lines)
+
+
+def best_of(answers: Sequence[Sequence[Recalled]], top_k: int) -> list[Recalled]:
+    """Each memory by the query that it answers best, in recall's order.
+
+    To go when SQL's recall takes several queries: see `recall` in client.py.
+    """
+    if len(answers) == 1:
+        return list(answers[0])
+    best: dict[UUID, Recalled] = {}
+    for found in (found for answer in answers for found in answer):
+        if found.memory_id not in best or found.score > best[found.memory_id].score:
+            best[found.memory_id] = found
+    order = sorted(best.values(), key=lambda found: found.memory_id)
+    order.sort(key=lambda found: (found.score, found.confirmed_at), reverse=True)
+    return order[:top_k]
 
 
 def vector(embedding: Sequence[float] | None) -> str | None:
@@ -249,6 +291,9 @@ RECALL_ARGUMENTS = [
     "min_score",
     "include_pending",
     "as_of",
+    "context",
+    "rerank",
+    "rewrite",
 ]
 UPDATE_ARGUMENTS = [
     "content",

@@ -16,14 +16,19 @@ from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from hindsight import reranking, rewriting
 from hindsight.calls import (
     RECALL_ARGUMENTS,
     RETRIED,
     STORE_ARGUMENTS,
+    STORE_VECTORS,
     UPDATE_ARGUMENTS,
     Labels,
     Moment,
+    best_of,
     call,
+    chosen,
+    conversation,
     identifier,
     labels,
     moment,
@@ -39,7 +44,12 @@ from hindsight.config import Settings, load_settings
 from hindsight.database import database_url, migrate
 from hindsight.embedding import Embedder, embedder_from
 from hindsight.engine import async_engine
-from hindsight.results import BankStatus, Event, Forgotten, Memory, Recalled, Stored, Versions
+from hindsight.errors import DatabaseError, InvalidEmbedding
+from hindsight.model_endpoint import EndpointFailure
+from hindsight.query_cache import QueryCache
+from hindsight.reranking import Reranker, reranker_from
+from hindsight.results import BankStatus, Event, Forgotten, Memory, Recalled, Recollection, Stored, Versions
+from hindsight.rewriting import Rewriter, rewriter_from
 
 Row = TypeVar("Row")
 
@@ -52,10 +62,20 @@ class AsyncHindsight:
     then nothing was stored.
     """
 
-    def __init__(self, engine: AsyncEngine, embedder: Embedder | None, statement_timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        settings: Settings,
+        embedder: Embedder | None,
+        reranker: Reranker | None = None,
+        rewriter: Rewriter | None = None,
+    ) -> None:
         self._engine = engine
-        self._statement_timeout = statement_timeout
+        self._settings = settings
         self.embedder = embedder
+        self._reranker = reranker
+        self._rewriter = rewriter
+        self._query_cache = QueryCache(settings.query_cache_seconds)
         self._is_registered = False
 
     @classmethod
@@ -63,15 +83,15 @@ class AsyncHindsight:
         """Opens a client.
 
         url: the database; by default that of the settings (`DATABASE_URL`), else the embedded server in the
-        user's data directory, which is started and migrated. Embeddings come from the settings as well.
+        user's data directory, which is started and migrated. The models come from the settings as well.
         """
         settings = settings or load_settings()
-        embedder = embedder_from(settings)
+        models = embedder_from(settings), reranker_from(settings), rewriter_from(settings)
         if url is None:
             url = await run_sync(database_url, settings)
             if settings.database_url is None:
                 await run_sync(migrate, url)
-        return cls(async_engine(url, settings), embedder, settings.statement_timeout)
+        return cls(async_engine(url, settings), settings, *models)
 
     async def close(self) -> None:
         """Closes the connections. The client can't be used afterwards."""
@@ -172,8 +192,11 @@ class AsyncHindsight:
         min_score: float | None = None,
         include_pending: bool = False,
         as_of: Moment | None = None,
+        context: str | Sequence[str] | None = None,
+        rerank: bool | None = None,
+        rewrite: bool | None = None,
         **unknown: Never,
-    ) -> list[Recalled]:
+    ) -> Recollection:
         """The best live memories for a query, best first, at most `top_k` (1 to 1,000), relevant ones only.
 
         types, tags, entities: any of; all_tags: all of; an empty list does not filter.
@@ -181,31 +204,49 @@ class AsyncHindsight:
         metadata: contains these values. min_score: in [0, 1], instead of the default threshold of relevance.
         include_pending: also what is not believed yet. as_of: what was believed at that moment.
         An empty query lists what the bank holds, the freshest first.
+        rerank: let the reranker order what was found; rewrite: let the language model add queries, which `context`, the
+        last lines of the conversation, makes better. None: as the settings say. Where one of them fails or takes too
+        long, the result goes without it and has a warning.
         """
         reject_unknown("recall", unknown, RECALL_ARGUMENTS)
         query = query or ""
-        refuse_unstorable({"query": query})
-        asked = await run_sync(self.embedder.query, query) if self.embedder and query.strip() else None
-        return await self._rows(
-            Recalled,
-            "recall",
-            bank=bank,
-            query=query,
-            embedding=vector(asked),
-            model=self.embedder.model if self.embedder and asked else None,
-            top_k=top_k,
-            types=labels(types, "types") or None,
-            tags=labels(tags) or None,
-            all_tags=labels(all_tags, "all_tags") or None,
-            since=moment(since, "since"),
-            until=moment(until, "until"),
-            session_id=session_id,
-            entities=labels(entities, "entities") or None,
-            metadata=metadata,
-            min_score=min_score,
-            include_pending=include_pending,
-            as_of=moment(as_of, "as_of"),
-        )
+        said = conversation(context)
+        refuse_unstorable({"query": query, "context": said})
+        asks = bool(query.strip())
+        reranker = chosen("rerank", rerank, self._reranker, self._settings.rerank, reranking.UNCONFIGURED)
+        rewriter = chosen("rewrite", rewrite, self._rewriter, self._settings.rewrite, rewriting.UNCONFIGURED)
+        wanted = reranking.candidates(top_k) if reranker and asks else top_k
+        filters = {
+            "bank": bank,
+            "top_k": wanted,
+            "types": labels(types, "types") or None,
+            "tags": labels(tags) or None,
+            "all_tags": labels(all_tags, "all_tags") or None,
+            "since": moment(since, "since"),
+            "until": moment(until, "until"),
+            "session_id": session_id,
+            "entities": labels(entities, "entities") or None,
+            "metadata": metadata,
+            "min_score": min_score,
+            "include_pending": include_pending,
+            "as_of": moment(as_of, "as_of"),
+        }
+        queries, warnings = [query], list[str]()
+        if rewriter and asks:
+            try:
+                queries = await run_sync(rewriter.queries, query, said)
+            except EndpointFailure as failure:
+                warnings.append(f"The query was not rewritten: {failure}")
+        # The one place where several queries meet: a call of recall for each, until SQL's recall takes them all.
+        calls = [{**filters, "query": query, **await self._embedded(query)} for query in queries]
+        answers = await self._transaction("recall", calls)
+        found = best_of([[Recalled(**row) for row in rows] for rows in answers], wanted)
+        if reranker and asks:
+            try:
+                found = await run_sync(reranking.reranked, reranker, "\n".join(queries), found)
+            except EndpointFailure as failure:
+                warnings.append(f"The results have their plain order: {failure}")
+        return Recollection(found[:top_k], warnings)
 
     async def get(self, bank: str, memory_id: UUID | str) -> Memory:
         """One memory by its id. A forgotten one is not there: UnknownMemory."""
@@ -358,6 +399,44 @@ class AsyncHindsight:
         await self._value("set_bank_model", bank=bank, model=self.embedder.model)
         return await self.embed_pending(bank)
 
+    async def _embedded(self, query: str) -> dict[str, str | None]:
+        """A query's embedding and its model, as recall takes them: from this process, the database, or the model."""
+        if self.embedder is None or not query.strip():
+            return {}
+        model = self.embedder.model
+        embedding = self._query_cache.get(model, query) or await self._cached_embedding(model, query)
+        if embedding is None:
+            made, is_new = await run_sync(self._query_cache.embed, self.embedder, query)
+            if is_new:
+                await self._cache_embedding(model, query, made)
+            embedding = made
+        return {"embedding": embedding, "model": model}
+
+    async def _cached_embedding(self, model: str, query: str) -> str | None:
+        """The vector that the database keeps. What it has against its cache is no reason not to recall."""
+        if not self._query_cache.seconds:
+            return None
+        try:
+            found: str | None = await self._value("cached_embedding", model=model, query=query)
+        except DatabaseError:
+            return None
+        if found is not None:
+            self._query_cache.keep(model, query, found)
+        return found
+
+    async def _cache_embedding(self, model: str, query: str, embedding: str) -> None:
+        """Lets the database keep a vector, if it can. One that it refuses is not kept here either."""
+        seconds = self._query_cache.seconds
+        try:
+            if seconds:
+                await self._value(
+                    "cache_embedding", model=model, query=query, embedding=embedding, seconds=float(seconds)
+                )
+        except InvalidEmbedding:
+            self._query_cache.drop(model, query)
+        except DatabaseError:
+            return
+
     async def _register_model(self) -> None:
         embedder = cast(Embedder, self.embedder)
         dimensions = await run_sync(lambda: embedder.dimensions)
@@ -379,15 +458,17 @@ class AsyncHindsight:
 
     async def _transaction(self, function: str, many: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
         """The rows of each call of a function; all calls in one transaction, run again when it lost a race."""
-        stores_vectors = function not in ("recall", "register_model") and any(given.get("model") for given in many)
+        stores_vectors = function in STORE_VECTORS and any(given.get("model") for given in many)
         if stores_vectors and not self._is_registered:
             await self._register_model()
         calls = [call(function, arguments) for arguments in many]
         for attempt in range(1, 11):
             try:
                 async with self._engine.begin() as connection:
-                    if self._statement_timeout is not None:  # for this transaction: a pooler's connection is shared
-                        await connection.execute(timeout(self._statement_timeout))
+                    if (
+                        self._settings.statement_timeout is not None
+                    ):  # for this transaction: a pooler's connection is shared
+                        await connection.execute(timeout(self._settings.statement_timeout))
                     found = []
                     for statement, parameters in calls:
                         rows = (await connection.execute(statement, parameters)).mappings()

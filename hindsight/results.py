@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -29,7 +30,8 @@ class Recalled:
     """A memory that recall found, and why: score = similarity × confidence × decay × weight, each in [0, 1].
 
     similarity is the noisy-OR of `semantic` (None without an embedding) and `lexical`. `channels` found it:
-    vector, text, recency, pending. `pending_reason`: why it is not believed yet.
+    vector, text, recency, pending. `pending_reason`: why it is not believed yet. `relevance`: what a reranking endpoint
+    gave it, on the scale of its model; None without one. It makes the order then, and leaves the score as it is.
     """
 
     memory_id: UUID
@@ -53,6 +55,15 @@ class Recalled:
     created_at: datetime
     confirmed_at: datetime
     pending_reason: str | None
+    relevance: float | None = None
+
+
+class Recollection(list[Recalled]):
+    """What recall found, best first, and `warnings`: a sentence for each step that was left out."""
+
+    def __init__(self, found: Iterable[Recalled] = (), warnings: Iterable[str] = ()) -> None:
+        super().__init__(found)
+        self.warnings = list(warnings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
