@@ -41,7 +41,7 @@ class QueryCache:
             key = _key(model, query)
             self._kept.pop(key, None)
             self._kept[key] = (self._clock() + self.seconds, embedding)
-            while len(self._kept) > self._largest or self._is_first_expired():
+            while self._kept and (len(self._kept) > self._largest or self._is_expired(next(iter(self._kept)))):
                 del self._kept[next(iter(self._kept))]
 
     def drop(self, model: str, query: str) -> None:
@@ -76,11 +76,10 @@ class QueryCache:
         return made, True
 
     def _find(self, key: _Key) -> str | None:
-        expires_at, embedding = self._kept.get(key, (0.0, None))
-        return embedding if expires_at > self._clock() else None
+        return self._kept[key][1] if key in self._kept and not self._is_expired(key) else None
 
-    def _is_first_expired(self) -> bool:
-        return next(iter(self._kept.values()))[0] <= self._clock()
+    def _is_expired(self, key: _Key) -> bool:
+        return self._kept[key][0] <= self._clock()
 
 
 def _key(model: str, query: str) -> _Key:
