@@ -147,7 +147,7 @@ def chosen(argument: str, asked: bool | None, aid: Aid | None, by_default: bool,
 
 def conversation(context: str | Sequence[str] | None) -> str:
     """The lines of a conversation as one text."""
-    lines = [context] if isinstance(context, str) else list(context or [])
+    lines: Sequence[Any] = context if isinstance(context, list | tuple) else [] if context is None else [context]
     if not all(isinstance(line, str) for line in lines):
         raise InvalidArgument(f"context must be a text or lines of text, got {type(context).__name__}")
     return "\n".join(lines)

@@ -151,7 +151,7 @@ def _tool(call: Callable[..., Awaitable[Any]], name: str, plan: ToolPlan, settin
     tool.parameters.pop("additionalProperties", None)
     for argument in plan.unlisted:
         if argument != "context" or not settings.rewrite:  # which rewriting alone reads
-            del tool.parameters["properties"][argument]
+            tool.parameters["properties"].pop(argument, None)
     for schema in tool.parameters["properties"].values():
         if "default" in schema and schema["default"] is None:
             del schema["default"]
