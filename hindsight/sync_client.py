@@ -454,13 +454,12 @@ class Hindsight:
         if stores_vectors and not self._is_registered:
             self._register_model()
         calls = [call(function, arguments) for arguments in many]
+        limit = self._settings.statement_timeout
         for attempt in range(1, 11):
             try:
                 with self._engine.begin() as connection:
-                    if (
-                        self._settings.statement_timeout is not None
-                    ):  # for this transaction: a pooler's connection is shared
-                        connection.execute(timeout(self._settings.statement_timeout))
+                    if limit is not None:  # for this transaction: a pooler's connection is shared
+                        connection.execute(timeout(limit))
                     found = []
                     for statement, parameters in calls:
                         rows = (connection.execute(statement, parameters)).mappings()
