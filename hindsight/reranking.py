@@ -48,13 +48,13 @@ class EndpointReranker:
         model = {"model": self._endpoint.model} if self._endpoint.model else {}
         body = {**model, "query": query, "documents": list(documents), "top_n": len(documents)}
         answer = self._endpoint.post("/rerank", body, within=self._seconds)
-        if isinstance(answer, dict):
-            answer = answer.get("results", answer.get("data"))
+        items = answer.get("results", answer.get("data")) if isinstance(answer, dict) else answer
         try:
-            found = {_index(item, len(documents)): _relevance(item) for item in answer}  # type: ignore[attr-defined]
-            if not found or len(found) != len(answer):  # type: ignore[arg-type]
+            ranks = [_rank(item, len(documents)) for item in items] if isinstance(items, list) else []
+            found = dict(ranks)
+            if not found or len(found) != len(ranks):
                 raise ValueError("nothing, or the same document twice")
-        except (TypeError, ValueError):
+        except (ValueError, OverflowError):
             raise EndpointFailure(f"{self._endpoint.place} gave an answer that can't be used") from None
         return [(place, found[place]) for place in sorted(found, key=lambda place: (-found[place], place))]
 
@@ -119,18 +119,15 @@ def reranked(reranker: Reranker, query: str, found: Sequence[Recalled]) -> list[
     ]
 
 
-def _index(item: dict[str, Any], count: int) -> int:
-    index = item["index"] if isinstance(item, dict) and "index" in item else None
-    if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < count:
+def _rank(item: Any, count: int) -> tuple[int, float]:
+    """The place and the relevance of an item of an endpoint's answer. Raises ValueError."""
+    item = item if isinstance(item, dict) else {}
+    index, score = item.get("index"), item.get("relevance_score", item.get("score"))
+    if type(index) is not int or not 0 <= index < count:
         raise ValueError("no document has that index")
-    return index
-
-
-def _relevance(item: dict[str, Any]) -> float:
-    score = item.get("relevance_score", item.get("score"))
-    if not isinstance(score, int | float) or isinstance(score, bool) or not math.isfinite(score):
+    if type(score) not in (int, float) or not math.isfinite(score):
         raise ValueError("the score is no number")
-    return float(score)
+    return index, float(score)
 
 
 def _known(numbers: list[Any], count: int) -> list[int]:

@@ -178,6 +178,7 @@ BAD_ANSWERS = [
     Reply({"results": [{"index": 0, "relevance_score": None}]}),
     Reply({"results": [{"index": 0, "relevance_score": True}]}),
     Reply.relevances([1.0, float("nan"), 2.0]),
+    Reply.relevances([1.0, 10**400, 2.0]),
     Reply({"results": [{"index": 0, "relevance_score": 1}, {"index": 0, "relevance_score": 2}]}),
     Reply("<html>a login page</html>"),
     Reply("{", headers={"content-type": "application/json"}),
