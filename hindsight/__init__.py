@@ -20,7 +20,17 @@ from hindsight.errors import (
     UnknownMemory,
     UnknownModel,
 )
-from hindsight.results import BankStatus, Event, Forgotten, Memory, Neighbour, Recalled, Stored, Versions
+from hindsight.results import (
+    BankStatus,
+    Event,
+    Forgotten,
+    Memory,
+    Neighbour,
+    Recalled,
+    Recollection,
+    Stored,
+    Versions,
+)
 from hindsight.sync_client import Hindsight
 
 __all__ = [
@@ -45,6 +55,7 @@ __all__ = [
     "ModelMismatch",
     "Neighbour",
     "Recalled",
+    "Recollection",
     "Settings",
     "Stored",
     "UnknownBank",

@@ -139,6 +139,7 @@ LabelList = Annotated[list[str] | SkipJsonSchema[None], BeforeValidator(_labels)
 Number = Annotated[float | SkipJsonSchema[None], BeforeValidator(lambda value: _number(value))]
 Whole = Annotated[int | SkipJsonSchema[None], BeforeValidator(_whole)]
 Flag = Annotated[bool, BeforeValidator(_flag)]
+Choice = Annotated[bool | SkipJsonSchema[None], BeforeValidator(_flag)]
 JsonObject = Annotated[dict[str, Any] | SkipJsonSchema[None], BeforeValidator(_object)]
 
 

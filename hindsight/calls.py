@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -25,10 +25,15 @@ from hindsight.errors import (
     SchemaMissing,
 )
 
+Aid = TypeVar("Aid")
+
 Moment = datetime | str
 """A time: aware, naive (taken as UTC), or ISO 8601 text (UTC where it names no zone)."""
 Labels = Sequence[str] | str
 """Tags or entities: a list, or text as language models send it: "a, b" or '["a", "b"]'."""
+
+STORE_VECTORS = {"store", "update_memory", "embed_memory"}
+"""Functions that store vectors, whose model must be in the registry first."""
 
 RETRIED = {"40001", "40P01"}
 """SQLSTATEs of a transaction that lost a race and may simply run again: serialization failure, deadlock."""
@@ -127,14 +132,29 @@ def identifier(value: UUID | str, argument: str = "memory_id") -> UUID:
         ) from None
 
 
+def chosen(argument: str, asked: bool | None, aid: Aid | None, by_default: bool, unconfigured: str) -> Aid | None:
+    """The reranker or rewriter that a call uses: as it asks, else as the settings say.
+
+    Raises InvalidArgument where it is asked for and there is none; `unconfigured` says what to set.
+    """
+    if asked not in (None, True, False):
+        raise InvalidArgument(f"{argument} must be true or false, got {asked!r}")
+    if asked and aid is None:
+        raise InvalidArgument(f"{argument} is asked for, but nothing is configured that could do it", hint=unconfigured)
+    return aid if (by_default if asked is None else asked) else None
+
+
+def conversation(context: str | Sequence[str] | None) -> str:
+    """The lines of a conversation as one text."""
+    lines: Sequence[Any] = context if isinstance(context, list | tuple) else [] if context is None else [context]
+    if not all(isinstance(line, str) for line in lines):
+        raise InvalidArgument(f"context must be a text or lines of text, got {type(context).__name__}")
+    return "\n".join(lines)
+
+
 def vector(embedding: Sequence[float] | None) -> str | None:
     """pgvector's text form."""
     return None if embedding is None else "[" + ",".join(map(repr, embedding)) + "]"
-
-
-def vectors(embeddings: Sequence[Sequence[float] | None]) -> list[str | None] | None:
-    """The elements of a `vector[]`; None where there is no vector among them."""
-    return [vector(one) for one in embeddings] if any(embeddings) else None
 
 
 def call(function: str, arguments: Mapping[str, Any]) -> tuple[TextClause, dict[str, Any]]:
@@ -258,6 +278,9 @@ RECALL_ARGUMENTS = [
     "diversity",
     "include_pending",
     "as_of",
+    "context",
+    "rerank",
+    "rewrite",
 ]
 UPDATE_ARGUMENTS = [
     "content",

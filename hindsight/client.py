@@ -16,14 +16,18 @@ from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from hindsight import reranking, rewriting
 from hindsight.calls import (
     RECALL_ARGUMENTS,
     RETRIED,
     STORE_ARGUMENTS,
+    STORE_VECTORS,
     UPDATE_ARGUMENTS,
     Labels,
     Moment,
     call,
+    chosen,
+    conversation,
     identifier,
     labels,
     moment,
@@ -34,13 +38,17 @@ from hindsight.calls import (
     timeout,
     translated,
     vector,
-    vectors,
 )
 from hindsight.config import Settings, load_settings
 from hindsight.database import database_url, migrate
 from hindsight.embedding import Embedder, embedder_from
 from hindsight.engine import async_engine
-from hindsight.results import BankStatus, Event, Forgotten, Memory, Neighbour, Recalled, Stored, Versions
+from hindsight.errors import DatabaseError, InvalidEmbedding
+from hindsight.model_endpoint import EndpointFailure
+from hindsight.query_cache import QueryCache
+from hindsight.reranking import Reranker, reranker_from
+from hindsight.results import BankStatus, Event, Forgotten, Memory, Neighbour, Recalled, Recollection, Stored, Versions
+from hindsight.rewriting import Rewriter, rewriter_from
 
 Row = TypeVar("Row")
 
@@ -53,10 +61,20 @@ class AsyncHindsight:
     then nothing was stored.
     """
 
-    def __init__(self, engine: AsyncEngine, embedder: Embedder | None, statement_timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        settings: Settings,
+        embedder: Embedder | None,
+        reranker: Reranker | None = None,
+        rewriter: Rewriter | None = None,
+    ) -> None:
         self._engine = engine
-        self._statement_timeout = statement_timeout
+        self._settings = settings
         self.embedder = embedder
+        self._reranker = reranker
+        self._rewriter = rewriter
+        self._query_cache = QueryCache(settings.query_cache_seconds)
         self._is_registered = False
 
     @classmethod
@@ -64,15 +82,15 @@ class AsyncHindsight:
         """Opens a client.
 
         url: the database; by default that of the settings (`DATABASE_URL`), else the embedded server in the
-        user's data directory, which is started and migrated. Embeddings come from the settings as well.
+        user's data directory, which is started and migrated. The models come from the settings as well.
         """
         settings = settings or load_settings()
-        embedder = embedder_from(settings)
+        models = embedder_from(settings), reranker_from(settings), rewriter_from(settings)
         if url is None:
             url = await run_sync(database_url, settings)
             if settings.database_url is None:
                 await run_sync(migrate, url)
-        return cls(async_engine(url, settings), embedder, settings.statement_timeout)
+        return cls(async_engine(url, settings), settings, *models)
 
     async def close(self) -> None:
         """Closes the connections. The client can't be used afterwards."""
@@ -177,8 +195,11 @@ class AsyncHindsight:
         diversity: float | None = None,
         include_pending: bool = False,
         as_of: Moment | None = None,
+        context: str | Sequence[str] | None = None,
+        rerank: bool | None = None,
+        rewrite: bool | None = None,
         **unknown: Never,
-    ) -> list[Recalled]:
+    ) -> Recollection:
         """The best live memories for a query, best first, at most `top_k` (1 to 1,000), relevant ones only.
 
         query: one, or up to nine: a memory counts by the query that it answers best. None lists what the bank holds,
@@ -189,21 +210,34 @@ class AsyncHindsight:
         min_confidence, min_score: in [0, 1]; a min_score takes the place of the default threshold of relevance.
         hops: 1 (the default) follows links, 0 does not. diversity: in [0, 1]; above 0 passes over repetition.
         include_pending: also what is not believed yet. as_of: what was believed at that moment.
+        rerank: let the reranker order what was found; rewrite: let the language model add queries, which `context`, the
+        last lines of the conversation, makes better. None: as the settings say. Where one of them fails or takes too
+        long, the result goes without it and has a warning.
         """
         reject_unknown("recall", unknown, RECALL_ARGUMENTS)
-        first, *further = [query or ""] if isinstance(query, str) or not query else list(query)
-        refuse_unstorable({"query": first, "queries": further})
-        embedded = [await self._asked(one) for one in (first, *further)]
-        return await self._rows(
+        queries: list[str] = [query] if isinstance(query, str) else list(query) or [""]
+        said = conversation(context)
+        refuse_unstorable({"query": queries, "context": said})
+        asks = any(one.strip() for one in queries)
+        reranker = chosen("rerank", rerank, self._reranker, self._settings.rerank, reranking.UNCONFIGURED)
+        rewriter = chosen("rewrite", rewrite, self._rewriter, self._settings.rewrite, rewriting.UNCONFIGURED)
+        warnings = list[str]()
+        if rewriter and asks:
+            try:
+                queries += (await run_sync(rewriter.queries, queries[0], said))[1:]
+            except EndpointFailure as failure:
+                warnings.append(f"The query was not rewritten: {failure}")
+        first, *further = [await self._embedded(one) for one in queries]
+        found = await self._rows(
             Recalled,
             "recall",
             bank=bank,
-            query=first,
-            embedding=vector(embedded[0]),
-            queries=further or None,
-            embeddings=vectors(embedded[1:]),
-            model=self.embedder.model if self.embedder and any(embedded) else None,
-            top_k=top_k,
+            query=queries[0],
+            embedding=first,
+            queries=queries[1:] or None,
+            embeddings=further if any(further) else None,
+            model=self.embedder.model if self.embedder and any((first, *further)) else None,
+            top_k=reranking.candidates(top_k) if reranker and asks else top_k,
             types=labels(types, "types") or None,
             tags=labels(tags) or None,
             all_tags=labels(all_tags, "all_tags") or None,
@@ -220,6 +254,12 @@ class AsyncHindsight:
             include_pending=include_pending,
             as_of=moment(as_of, "as_of"),
         )
+        if reranker and asks:
+            try:
+                found = await run_sync(reranking.reranked, reranker, "\n".join(queries), found)
+            except EndpointFailure as failure:
+                warnings.append(f"The results have their plain order: {failure}")
+        return Recollection(found[:top_k], warnings)
 
     async def get(self, bank: str, memory_id: UUID | str) -> Memory:
         """One memory by its id. A forgotten one is not there: UnknownMemory."""
@@ -414,9 +454,43 @@ class AsyncHindsight:
         await self._value("set_bank_model", bank=bank, model=self.embedder.model)
         return await self.embed_pending(bank)
 
-    async def _asked(self, query: str) -> list[float] | None:
-        """The embedding of a query; None where there is no model, or nothing to embed."""
-        return await run_sync(self.embedder.query, query) if self.embedder and query.strip() else None
+    async def _embedded(self, query: str) -> str | None:
+        """A query's embedding, as recall takes it: from this process, the database, or the model. None without one."""
+        if self.embedder is None or not query.strip():
+            return None
+        model = self.embedder.model
+        embedding = self._query_cache.get(model, query) or await self._cached_embedding(model, query)
+        if embedding is None:
+            made, is_new = await run_sync(self._query_cache.embed, self.embedder, query)
+            if is_new:
+                await self._cache_embedding(model, query, made)
+            embedding = made
+        return embedding
+
+    async def _cached_embedding(self, model: str, query: str) -> str | None:
+        """The vector that the database keeps. What it has against its cache is no reason not to recall."""
+        if not self._query_cache.seconds:
+            return None
+        try:
+            found: str | None = await self._value("cached_embedding", model=model, query=query)
+        except DatabaseError:
+            return None
+        if found is not None:
+            self._query_cache.keep(model, query, found)
+        return found
+
+    async def _cache_embedding(self, model: str, query: str, embedding: str) -> None:
+        """Lets the database keep a vector, if it can. One that it refuses is not kept here either."""
+        seconds = self._query_cache.seconds
+        try:
+            if seconds:
+                await self._value(
+                    "cache_embedding", model=model, query=query, embedding=embedding, seconds=float(seconds)
+                )
+        except InvalidEmbedding:
+            self._query_cache.drop(model, query)
+        except DatabaseError:
+            return
 
     async def _register_model(self) -> None:
         embedder = cast(Embedder, self.embedder)
@@ -439,15 +513,16 @@ class AsyncHindsight:
 
     async def _transaction(self, function: str, many: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
         """The rows of each call of a function; all calls in one transaction, run again when it lost a race."""
-        stores_vectors = function not in ("recall", "register_model") and any(given.get("model") for given in many)
+        stores_vectors = function in STORE_VECTORS and any(given.get("model") for given in many)
         if stores_vectors and not self._is_registered:
             await self._register_model()
         calls = [call(function, arguments) for arguments in many]
+        limit = self._settings.statement_timeout
         for attempt in range(1, 11):
             try:
                 async with self._engine.begin() as connection:
-                    if self._statement_timeout is not None:  # for this transaction: a pooler's connection is shared
-                        await connection.execute(timeout(self._statement_timeout))
+                    if limit is not None:  # for this transaction: a pooler's connection is shared
+                        await connection.execute(timeout(limit))
                     found = []
                     for statement, parameters in calls:
                         rows = (await connection.execute(statement, parameters)).mappings()

@@ -144,6 +144,9 @@ class Settings(BaseSettings):
     embedding_retries: int = Field(
         default=2, ge=0, le=10, description="Further tries after a timeout, a refused connection, 429 or 5xx."
     )
+    query_cache_seconds: int = Field(
+        default=300, ge=0, le=86400, description="Seconds for which the embedding of a query is kept; 0: not at all."
+    )
 
     llm_provider: str | None = Field(
         default=None,
@@ -164,6 +167,25 @@ class Settings(BaseSettings):
         default=None,
         validation_alias=_names("llm_base_url", "LLM_BASE_URL"),
         description="Base URL of the language model's endpoint, up to and including /v1.",
+    )
+
+    rerank: bool = Field(
+        default=False,
+        description="Let a model reorder what each recall finds: the endpoint below, else the language model.",
+    )
+    rerank_base_url: str | None = Field(
+        default=None, description="Base URL of an endpoint with /rerank, up to and including /v1."
+    )
+    rerank_api_key: SecretStr | None = Field(default=None, description="That endpoint's key.")
+    rerank_model: str | None = Field(default=None, description="The name of the model there.")
+    rerank_timeout: float = Field(
+        default=2, gt=0, le=600, description="Seconds that reranking may take; then the results keep their plain order."
+    )
+    rewrite: bool = Field(
+        default=False, description="Let the language model add search queries to what each recall is asked."
+    )
+    rewrite_timeout: float = Field(
+        default=2, gt=0, le=600, description="Seconds that rewriting may take; then the query is searched as it is."
     )
 
     @classmethod
@@ -189,7 +211,7 @@ class Settings(BaseSettings):
             raise ValueError(f"{value[:40]!r} is none of auto, openai, local, none")
         return provider
 
-    @field_validator("embedding_base_url", "llm_base_url")
+    @field_validator("embedding_base_url", "llm_base_url", "rerank_base_url")
     @classmethod
     def _http_url(cls, value: str | None) -> str | None:
         if value is not None and not value.startswith(("http://", "https://")):
@@ -202,6 +224,11 @@ class Settings(BaseSettings):
         if value is not None:
             sqlalchemy_url(value.get_secret_value(), "psycopg")
         return value
+
+
+def is_switched_off(provider: str | None) -> bool:
+    """Whether a provider is named to say that there is none: none, off, …"""
+    return _PROVIDER_SPELLINGS.get((provider or "").strip().lower()) == "none"
 
 
 def load_settings(**fields: Any) -> Settings:

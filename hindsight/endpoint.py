@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 from hindsight.errors import ConfigurationError, EmbeddingError, EmbeddingUnavailable
+from hindsight.model_endpoint import EndpointFailure, ModelEndpoint
 from hindsight.vectors import MODEL_DEFAULTS, UNKNOWN_MODEL, check_text, check_vectors
 
 ENDPOINT_MODEL = "text-embedding-3-small"
-OPENAI_BASE_URL = "https://api.openai.com/v1"
 ENDPOINT_TEXT_BYTES = 8191  # a token has at least one byte, so OpenAI's 8,192 tokens are never exceeded
 
 
@@ -33,8 +32,6 @@ class EndpointEmbedder:
         timeout: float = 30,
         retries: int = 2,
     ) -> None:
-        import openai  # a second to import, which only those who use it should pay
-
         if base_url is None and not api_key:
             raise ConfigurationError(
                 "OpenAI's embedding endpoint needs a key: set HINDSIGHT_EMBEDDING_API_KEY, "
@@ -48,16 +45,15 @@ class EndpointEmbedder:
         self._asked_dimensions = dimensions
         self._dimensions = dimensions or defaults.dimensions
         self._batch_size = batch_size
-        self._timeout = timeout
-        self._key = api_key
-        address = urlsplit(base_url or OPENAI_BASE_URL)
-        self._place = f"{model} at {address.hostname}{f':{address.port}' if address.port else ''}{address.path}"
-        self._client = openai.OpenAI(
-            base_url=base_url or OPENAI_BASE_URL,
-            api_key=api_key or "no-key",
+        self._endpoint = ModelEndpoint(
+            "HINDSIGHT_EMBEDDING",
+            base_url=base_url,
+            api_key=api_key,
+            model=model,
             timeout=timeout,
-            max_retries=retries,
+            retries=retries,
         )
+        self._place = self._endpoint.place
 
     @property
     def dimensions(self) -> int:
@@ -93,7 +89,7 @@ class EndpointEmbedder:
         if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
             raise EmbeddingError(
                 f"{self._place}: expected {{'data': [{{'index': …, 'embedding': […]}}, …]}}, "
-                f"got {self._without_key(str(answer))[:100]!r}"
+                f"got {self._endpoint.without_key(str(answer))[:100]!r}"
             )
         indices = [item.get("index", position) for position, item in enumerate(data)]
         if sorted(map(str, indices)) != sorted(map(str, range(len(data)))):
@@ -101,45 +97,12 @@ class EndpointEmbedder:
         return [item.get("embedding") for _, item in sorted(zip(indices, data, strict=True), key=lambda p: p[0])]
 
     def _post(self, body: dict[str, object]) -> object:
-        import openai
-
         try:
-            return self._client.post("/embeddings", cast_to=object, body=body)
-        except openai.APITimeoutError:
-            raise EmbeddingUnavailable(
-                f"{self._place} did not answer within {self._timeout:g} seconds (HINDSIGHT_EMBEDDING_TIMEOUT)"
-            ) from None
-        except openai.APIConnectionError as error:
-            raise EmbeddingUnavailable(
-                f"{self._place} can't be reached ({self._without_key(str(error.__cause__ or error))}): "
-                "is HINDSIGHT_EMBEDDING_BASE_URL right, and the server running?"
-            ) from None
-        except openai.APIStatusError as error:
-            raise self._refusal(error.status_code, error.message) from None
-        except (openai.OpenAIError, ValueError) as error:
-            raise EmbeddingError(
-                f"{self._place} gave an answer that can't be read: {self._without_key(str(error))}"
-            ) from None
-
-    def _refusal(self, status: int, message: str) -> EmbeddingError:
-        said = f"{self._place} answered {status}: {self._without_key(message)}"
-        match status:
-            case 401 | 403:
-                return EmbeddingError(f"{said}. Check HINDSIGHT_EMBEDDING_API_KEY")
-            case 404:
-                return EmbeddingError(
-                    f"{said}. Check HINDSIGHT_EMBEDDING_BASE_URL (it ends with /v1 mostly) "
-                    "and HINDSIGHT_EMBEDDING_MODEL"
-                )
-            case 429:
-                return EmbeddingUnavailable(f"{said}. Too many calls, or no quota left: try again later")
-            case 408 | 409:
-                return EmbeddingUnavailable(said)
-            case _ if status >= 500:
-                return EmbeddingUnavailable(f"{said}. Try again later")
-        return EmbeddingError(
-            f"{said}. If it is about the number of texts, lower HINDSIGHT_EMBEDDING_BATCH_SIZE (now {self._batch_size})"
-        )
-
-    def _without_key(self, message: str) -> str:
-        return (message.replace(self._key, "***") if self._key else message)[:300]
+            return self._endpoint.post("/embeddings", body)
+        except EndpointFailure as failure:
+            kind = EmbeddingUnavailable if failure.is_temporary else EmbeddingError
+            is_unexplained = failure.status is not None and not (failure.is_temporary or failure.advice)
+            more = (
+                f". If it is about the number of texts, lower HINDSIGHT_EMBEDDING_BATCH_SIZE (now {self._batch_size})"
+            )
+            raise kind(failure.quoted + (more if is_unexplained else "")) from None

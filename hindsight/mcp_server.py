@@ -30,18 +30,23 @@ from hindsight.config import Settings, load_settings
 from hindsight.errors import HindsightError
 from hindsight.guidance import FORGET, GUIDANCE, RECALL, STORE, UPDATE
 from hindsight.refusals import INTERNAL, is_internal, refusal
+from hindsight.results import Recollection
 from hindsight.service import MemoryService, log
 from hindsight.surrogates import RewrittenLines, restored
 
 
 @dataclass(frozen=True, slots=True)
 class ToolPlan:
-    """One tool: its names (the first always, the others with `settings.tool_aliases`), its text, its hints."""
+    """One tool: its names (the first always, the others with `settings.tool_aliases`), its text, its hints.
+
+    unlisted: arguments that are taken and not shown, because whoever runs the server has decided on them.
+    """
 
     names: tuple[str, ...]
     method: str
     description: str
     annotations: ToolAnnotations
+    unlisted: tuple[str, ...] = ()
 
 
 TOOLS = (
@@ -56,6 +61,7 @@ TOOLS = (
         "recall",
         RECALL,
         ToolAnnotations(read_only_hint=True, open_world_hint=False),
+        unlisted=("context", "rerank", "rewrite"),
     ),
     ToolPlan(
         ("memory_update", "update_memory"),
@@ -94,6 +100,8 @@ def answer(result: Any) -> ToolResult:
     """A result as structured content, and as text: the same JSON, with rounded numbers and without what is empty."""
     plain = to_jsonable_python(result)
     structured = {"memories": plain} if isinstance(plain, list) else plain
+    if isinstance(result, Recollection) and result.warnings:
+        structured["warnings"] = result.warnings
     text = json.dumps(_compact(structured), ensure_ascii=False, separators=(",", ":"))
     return ToolResult(content=text, structured_content=structured)
 
@@ -124,7 +132,7 @@ def build_server(settings: Settings, service: MemoryService | None = None) -> Fa
     )
     for plan in TOOLS:
         for name in plan.names if settings.tool_aliases else plan.names[:1]:
-            server.add_tool(_tool(getattr(memory, plan.method), name, plan))
+            server.add_tool(_tool(getattr(memory, plan.method), name, plan, settings))
 
     @server.prompt(
         name="memory_guidance", description="When to recall, store, correct and forget: for a system prompt."
@@ -135,12 +143,15 @@ def build_server(settings: Settings, service: MemoryService | None = None) -> Fa
     return server
 
 
-def _tool(call: Callable[..., Awaitable[Any]], name: str, plan: ToolPlan) -> FunctionTool:
+def _tool(call: Callable[..., Awaitable[Any]], name: str, plan: ToolPlan, settings: Settings) -> FunctionTool:
     tool = MemoryTool.from_function(
         call, name=name, description=plan.description, annotations=plan.annotations, output_schema=None
     )
     # Left out: the null defaults, which contradict the plain types, and the ban on names that are taken silently.
     tool.parameters.pop("additionalProperties", None)
+    for argument in plan.unlisted:
+        if argument != "context" or not settings.rewrite:  # which rewriting alone reads
+            tool.parameters["properties"].pop(argument, None)
     for schema in tool.parameters["properties"].values():
         if "default" in schema and schema["default"] is None:
             del schema["default"]

@@ -100,6 +100,13 @@ def recall(
     diversity: Annotated[float | None, Parameter(help="0 to 1; passes over what repeats better results.")] = None,
     include_pending: Annotated[bool, Parameter(help="Also what is not believed yet.")] = False,
     as_of: Annotated[str | None, Parameter(help=f"What was believed at that moment. {SAID}")] = None,
+    rerank: Annotated[
+        bool | None, Parameter(negative="--no-rerank", help="Let the reranker order them; HINDSIGHT_RERANK.")
+    ] = None,
+    rewrite: Annotated[
+        bool | None, Parameter(negative="--no-rewrite", help="Let the language model add queries; HINDSIGHT_REWRITE.")
+    ] = None,
+    context: Annotated[str | None, Parameter(help="What was said before, for --rewrite.")] = None,
     common: Common = COMMON,
 ) -> int:
     """Show the best memories for a query, each with its score and the parts that make it."""
@@ -124,7 +131,12 @@ def recall(
             diversity=diversity,
             include_pending=include_pending,
             as_of=as_of,
+            rerank=rerank,
+            rewrite=rewrite,
+            context=context,
         )
+    for warning in found.warnings:
+        note(warning)
     show(common.as_json, found, *(tables.recalled_lines(found) if found else []))
     if not found:
         note(f"nothing found in the bank {bank!r}")

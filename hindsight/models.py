@@ -52,6 +52,15 @@ class HalfVector(UserDefinedType[str]):
         return "halfvec" if self.dimensions is None else f"halfvec({self.dimensions})"
 
 
+class Vector(HalfVector):
+    """pgvector's `vector` without a size, as its text form."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        return "vector" if self.dimensions is None else f"vector({self.dimensions})"
+
+
 class Base(DeclarativeBase):
     metadata = MetaData(schema="hindsight")
 
@@ -374,3 +383,22 @@ class WordStatistics(Base):
     )
     word: Mapped[str] = mapped_column(Text(collation="C"), primary_key=True)
     documents: Mapped[int] = mapped_column(Integer, comment="Live memories that hold the word.")
+
+
+class QueryEmbedding(Base):
+    __tablename__ = "query_embedding"
+    __table_args__ = (
+        Index("query_embedding_expiry_idx", "expires_at"),
+        {
+            "comment": "Embeddings of queries that were asked a moment ago: a cache, which may be lost at any time.",
+            "prefixes": ["UNLOGGED"],
+        },
+    )
+
+    principal: Mapped[str] = mapped_column(Text, primary_key=True, comment="Who asked, and is alone answered by it.")
+    model_id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    digest: Mapped[bytes] = mapped_column(
+        LargeBinary, primary_key=True, comment="SHA-256 of the query, whose text is not kept."
+    )
+    embedding: Mapped[str] = mapped_column(Vector)
+    expires_at: Mapped[datetime] = mapped_column(Timestamp, comment="Not used from then on.")

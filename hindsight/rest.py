@@ -28,6 +28,8 @@ log = logging.getLogger("hindsight.server")
 
 LARGEST_BODY = 2 * 1024 * 1024
 """Bytes of a request's body at most."""
+WARNINGS = "Hindsight-Warnings"
+"""The header of a recall that went without a step: a JSON list of sentences, in ASCII."""
 HEALTH_TIMEOUT = 5.0
 """Seconds in which the database must answer `GET /health`."""
 _LARGEST_DRAINED = 16 * LARGEST_BODY
@@ -50,7 +52,9 @@ def rest_routes(service: MemoryService) -> list[Route]:
         return _json(await perform(service.store, "store", await _sent(request)), 201)
 
     async def recall(request: Request) -> Response:
-        return _json(await perform(service.recall, "recall", await _sent(request)))
+        found = await perform(service.recall, "recall", await _sent(request))
+        # Beside the list, not around it: what is read as a list stays one where a step was left out.
+        return _json(found, headers={WARNINGS: json.dumps(found.warnings)} if found.warnings else None)
 
     async def memory(request: Request) -> Response:
         found: Memory | Forgotten
@@ -123,8 +127,8 @@ def _told(endpoint: Endpoint) -> Endpoint:
     return answered
 
 
-def _json(result: Any, status: int = 200) -> Response:
-    return JSONResponse(to_jsonable_python(result), status)
+def _json(result: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse(to_jsonable_python(result), status, headers)
 
 
 def _parameters(request: Request) -> dict[str, Any]:

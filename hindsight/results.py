@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -31,6 +32,8 @@ class Recalled:
     similarity is the noisy-OR of `semantic` (None without an embedding), `lexical` and `activation` (what comes from
     linked memories). `channels` found it: vector, text, entity, slot, recency, links, session, pending.
     `pending_reason`: why it is not believed yet. `linked_from`: the memory that most of the activation comes from.
+    `relevance`: what a reranking endpoint gave it, on its model's scale; None without one. It makes the order then, and
+    leaves the score as it is.
     """
 
     memory_id: UUID
@@ -56,6 +59,15 @@ class Recalled:
     confirmed_at: datetime
     pending_reason: str | None
     linked_from: UUID | None
+    relevance: float | None = None
+
+
+class Recollection(list[Recalled]):
+    """What recall found, best first, and `warnings`: a sentence for each step that was left out."""
+
+    def __init__(self, found: Iterable[Recalled] = (), warnings: Iterable[str] = ()) -> None:
+        super().__init__(found)
+        self.warnings = list(warnings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from uuid import UUID
 from pydantic import Field
 
 from hindsight.arguments import (
+    Choice,
     Flag,
     Identifier,
     JsonObject,
@@ -28,7 +29,7 @@ from hindsight.arguments import (
 from hindsight.client import AsyncHindsight
 from hindsight.config import Settings
 from hindsight.errors import DatabaseUnavailable, InvalidArgument, UnknownBank, UnknownMemory
-from hindsight.results import TYPES, Forgotten, Memory, Recalled, Stored
+from hindsight.results import TYPES, Forgotten, Memory, Recollection, Stored
 
 log = logging.getLogger("hindsight.server")
 
@@ -219,10 +220,20 @@ class MemoryService:
             Flag, Field(description="Also what is not believed yet, such as guesses of low confidence.")
         ] = False,
         as_of: Annotated[Text, Field(description=f"Answer with what was believed at that time. {_WHEN}")] = None,
+        context: Annotated[
+            Text,
+            Field(description="The last lines of the conversation, where the query is not understood without them."),
+        ] = None,
+        rerank: Annotated[
+            Choice, Field(description="Let the reranker order what was found; else as configured.")
+        ] = None,
+        rewrite: Annotated[
+            Choice, Field(description="Let the language model add search queries; else as configured.")
+        ] = None,
         bank: Bank = None,
-    ) -> list[Recalled]:
+    ) -> Recollection:
         """The best memories for a query, best first. An empty filter filters nothing."""
-        return await self.client.recall(
+        found = await self.client.recall(
             bank or self.settings.bank,
             query or "",
             top_k=10 if top_k is None else top_k,
@@ -241,7 +252,13 @@ class MemoryService:
             diversity=diversity,
             include_pending=include_pending,
             as_of=as_of,
+            context=context,
+            rerank=rerank,
+            rewrite=rewrite,
         )
+        for warning in found.warnings:
+            log.warning("recall: %s", warning)
+        return found
 
     async def get(self, memory_id: MemoryId, bank: Bank = None) -> Memory:
         """One memory by its id."""

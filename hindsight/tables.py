@@ -146,6 +146,7 @@ def _origin(found: Recalled) -> Text:
         f"slot {found.slot}" if found.slot else None,
         f"tags {', '.join(found.tags)}" if found.tags else None,
         f"pending: {found.pending_reason}" if found.pending_reason else None,
+        f"relevance {found.relevance:.3f}" if found.relevance is not None else None,
         str(found.memory_id),
     ]
     return _indented(" · ".join(part for part in known if part), style="dim")

@@ -47,6 +47,11 @@ class Reply:
         return cls({"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]})
 
     @classmethod
+    def relevances(cls, relevances: list[Any]) -> Reply:
+        """A reranker's answer: the relevance of each document, in the order in which they were sent."""
+        return cls({"results": [{"index": i, "relevance_score": value} for i, value in enumerate(relevances)]})
+
+    @classmethod
     def error(cls, status: int, message: str = "scripted") -> Reply:
         """An API error. Retry-After makes the SDK try again at once."""
         return cls({"error": {"message": message, "type": "scripted"}}, status, {"retry-after-ms": "1"})

@@ -14,7 +14,8 @@ BEGIN
   SELECT array_agg(p.oid::regprocedure::text) INTO signatures FROM pg_catalog.pg_proc AS p
     WHERE p.pronamespace = 'hindsight'::regnamespace;
   DROP VIEW hindsight.current_memory, hindsight.live_memory CASCADE;
-  DROP TABLE hindsight.word_statistics, hindsight.event, hindsight.link, hindsight.memory_version, hindsight.memory, hindsight.turn,
+  DROP TABLE hindsight.query_embedding, hindsight.word_statistics, hindsight.event, hindsight.link, hindsight.memory_version, hindsight.memory,
+    hindsight.turn,
     hindsight.session, hindsight.access, hindsight.bank_type, hindsight.bank, hindsight.memory_type,
     hindsight.embedding_model CASCADE;
   FOREACH signature IN ARRAY signatures LOOP

@@ -296,6 +296,20 @@ CREATE TABLE hindsight.word_statistics (
 COMMENT ON TABLE hindsight.word_statistics IS 'Document frequencies of a large bank''s words, refreshed by maintain; small banks are counted.';
 COMMENT ON COLUMN hindsight.word_statistics.documents IS 'Live memories that hold the word.';
 
+CREATE UNLOGGED TABLE hindsight.query_embedding (
+  principal text NOT NULL,
+  model_id integer NOT NULL, -- no foreign key: its lock on the model's row would be logged, and waited for, at each commit
+  digest bytea NOT NULL,
+  embedding vector NOT NULL,
+  expires_at timestamptz NOT NULL,
+  PRIMARY KEY (principal, model_id, digest)
+);
+CREATE INDEX query_embedding_expiry_idx ON hindsight.query_embedding (expires_at);
+COMMENT ON TABLE hindsight.query_embedding IS 'Embeddings of queries that were asked a moment ago: a cache, which may be lost at any time.';
+COMMENT ON COLUMN hindsight.query_embedding.principal IS 'Who asked, and is alone answered by it.';
+COMMENT ON COLUMN hindsight.query_embedding.digest IS 'SHA-256 of the query, whose text is not kept.';
+COMMENT ON COLUMN hindsight.query_embedding.expires_at IS 'Not used from then on.';
+
 -- What the functions of the same subject return: rows with names, so that a column may be called as a parameter is.
 CREATE TYPE hindsight.recalled AS (
   memory_id uuid, content text, type text, score double precision, similarity double precision,

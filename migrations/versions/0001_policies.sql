@@ -7,5 +7,7 @@ BEGIN
     EXECUTE format('ALTER TABLE hindsight.%I ENABLE ROW LEVEL SECURITY', name);
     EXECUTE format('CREATE POLICY readable ON hindsight.%I FOR SELECT USING (bank_id IN (SELECT hindsight._readable_banks()))', name);
   END LOOP;
+  ALTER TABLE hindsight.query_embedding ENABLE ROW LEVEL SECURITY;
+  CREATE POLICY readable ON hindsight.query_embedding FOR SELECT USING (principal = hindsight.principal());
 END
 $policies$;

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from hindsight import cli, tables
+from tests.endpoint import Reply, ScriptedEndpoint
 
 SENTENCE = "用户偏好用 docker compose 而不是 docker run"
 
@@ -58,6 +59,31 @@ def hindsight(
 def stored_id(ran: Ran) -> str:
     assert ran.code == 0, ran.err
     return str(ran.json["memory_id"])
+
+
+def test_a_recall_is_reranked_where_it_is_asked_for_and_says_what_failed(
+    hindsight: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for content in ("端口 port 22", "端口 port 2222"):
+        hindsight("store", content)
+    refused = hindsight("recall", "端口 port", "--rerank")
+    assert (refused.code, "HINDSIGHT_RERANK_BASE_URL" in refused.err) == (2, True)
+    with ScriptedEndpoint() as endpoint:
+        monkeypatch.setenv("HINDSIGHT_RERANK_BASE_URL", endpoint.url)
+        monkeypatch.setenv("HINDSIGHT_RERANK_TIMEOUT", "5")
+        plain = hindsight("recall", "端口 port", "--json").json
+        endpoint.replies.extend([Reply.relevances([0.25, 0.5])] * 2)
+        reranked = hindsight("recall", "端口 port", "--json", "--rerank")
+        assert [found["content"] for found in reranked.json] == [found["content"] for found in plain][::-1]
+        assert "relevance 0.500" in hindsight("recall", "端口 port", "--rerank").out
+        endpoint.replies.append(Reply.error(500))
+        failed = hindsight("recall", "端口 port", "--json", "--rerank")
+        assert [found["content"] for found in failed.json] == [found["content"] for found in plain]
+        assert "hindsight: The results have their plain order: " in failed.err
+        monkeypatch.setenv("HINDSIGHT_RERANK", "true")
+        asked = len(endpoint.requests)
+        assert hindsight("recall", "端口 port", "--no-rerank").err == ""
+        assert len(endpoint.requests) == asked
 
 
 def test_what_is_stored_is_recalled_with_the_parts_of_its_score(hindsight: Command) -> None:

@@ -1,5 +1,6 @@
 -- Who may call what. Names that begin with _ are internal: nobody but the owner calls them.
 -- hindsight_reader calls what reads; hindsight_app also what writes. Rights on a bank are checked by the functions.
+-- The cache of query embeddings is for both: what a reader keeps there nobody else is shown.
 
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA hindsight FROM PUBLIC;
 GRANT USAGE ON SCHEMA hindsight TO hindsight_app, hindsight_reader;
@@ -11,7 +12,7 @@ DECLARE
   vector_schema constant text := (SELECT extnamespace::regnamespace::text FROM pg_catalog.pg_extension WHERE extname = 'vector');
 BEGIN
   FOR entry, is_reader IN
-    SELECT p.oid::regprocedure, p.provolatile <> 'v'
+    SELECT p.oid::regprocedure, p.provolatile <> 'v' OR p.proname = 'cache_embedding'
     FROM pg_catalog.pg_proc AS p
     WHERE p.pronamespace = 'hindsight'::regnamespace AND p.proname !~ '^_'
   LOOP
