@@ -20,7 +20,7 @@ from hindsight.errors import (
     UnknownMemory,
     UnknownModel,
 )
-from hindsight.results import BankStatus, Event, Forgotten, Memory, Recalled, Stored, Versions
+from hindsight.results import BankStatus, Event, Forgotten, Memory, Model, Recalled, SampledMemory, Stored, Versions
 from hindsight.sync_client import Hindsight
 
 __all__ = [
@@ -42,8 +42,10 @@ __all__ = [
     "InvalidContent",
     "InvalidEmbedding",
     "Memory",
+    "Model",
     "ModelMismatch",
     "Recalled",
+    "SampledMemory",
     "Settings",
     "Stored",
     "UnknownBank",

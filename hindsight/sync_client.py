@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Mapping, Sequence
 from time import sleep
@@ -35,7 +36,17 @@ from hindsight.config import Settings, load_settings
 from hindsight.database import database_url, migrate
 from hindsight.embedding import Embedder, embedder_from
 from hindsight.engine import sync_engine
-from hindsight.results import BankStatus, Event, Forgotten, Memory, Recalled, Stored, Versions
+from hindsight.results import (
+    BankStatus,
+    Event,
+    Forgotten,
+    Memory,
+    Model,
+    Recalled,
+    SampledMemory,
+    Stored,
+    Versions,
+)
 
 Row = TypeVar("Row")
 
@@ -48,9 +59,17 @@ class Hindsight:
     then nothing was stored.
     """
 
-    def __init__(self, engine: Engine, embedder: Embedder | None, statement_timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        embedder: Embedder | None,
+        statement_timeout: float | None = None,
+        index: Mapping[str, int] | None = None,
+    ) -> None:
+        """index: m, ef_construction and ef_search of the index that registering the embedding model makes."""
         self._engine = engine
         self._statement_timeout = statement_timeout
+        self._index = index or {}
         self.embedder = embedder
         self._is_registered = False
 
@@ -67,7 +86,7 @@ class Hindsight:
             url = database_url(settings)
             if settings.database_url is None:
                 migrate(url)
-        return cls(sync_engine(url, settings), embedder, settings.statement_timeout)
+        return cls(sync_engine(url, settings), embedder, settings.statement_timeout, settings.hnsw)
 
     def close(self) -> None:
         """Closes the connections. The client can't be used afterwards."""
@@ -348,12 +367,18 @@ class Hindsight:
         """
         if self.embedder is None:
             return 0
-        self._register_model()
+        self.register_model()
         self._value("set_bank_model", bank=bank, model=self.embedder.model)
         return self.embed_pending(bank)
 
-    def _register_model(self) -> None:
-        embedder = cast(Embedder, self.embedder)
+    def register_model(self) -> None:
+        """Puts the configured embedding model into the registry and makes its index; a registered one stays as it is.
+
+        Storing and reembedding do it by themselves.
+        """
+        if self.embedder is None:
+            return
+        embedder = self.embedder
         dimensions = embedder.dimensions
         given = {
             "model": embedder.model,
@@ -361,9 +386,51 @@ class Hindsight:
             "floor": embedder.floor,
             "recall_threshold": embedder.recall_threshold,
             "merge_threshold": embedder.merge_threshold,
+            **self._index,
         }
         self._transaction("register_model", [given])
         self._is_registered = True
+
+    def models(self) -> list[Model]:
+        """The registered embedding models, with their thresholds and the settings of their indexes."""
+        return self._rows(Model, "models")
+
+    def set_thresholds(
+        self,
+        model: str,
+        *,
+        floor: float | None = None,
+        recall_threshold: float | None = None,
+        merge_threshold: float | None = None,
+    ) -> None:
+        """Changes what is given of a model's cosines; the next recall goes by them. For operators."""
+        given = {"floor": floor, "recall_threshold": recall_threshold, "merge_threshold": merge_threshold}
+        self._transaction("set_thresholds", [{"model": model, **given}])
+
+    def set_index(
+        self, model: str, *, m: int | None = None, ef_construction: int | None = None, ef_search: int | None = None
+    ) -> bool:
+        """Changes what is given of a model's HNSW index. For operators.
+
+        m (2 to 100) or ef_construction (4 to 1,000, at least twice m) build it anew, while memories are read and
+        written, and return when that is done: True. ef_search (1 to 1,000) counts from the next recall on.
+        """
+        given = {"m": m, "ef_construction": ef_construction, "ef_search": ef_search, "build_now": False}
+        rows = (self._transaction("set_index", [{"model": model, **given}]))[0]
+        try:
+            with self._engine.connect() as connection:
+                connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+                for row in rows:  # they may not run in a transaction
+                    connection.exec_driver_sql(row["set_index"])
+        except (SQLAlchemyError, OSError) as error:
+            raise translated(error) from None
+        return bool(rows)
+
+    def sample_memories(self, bank: str, most: int = 100) -> list[SampledMemory]:
+        """Live memories of a bank with their embeddings, drawn at random: at most so many, each once."""
+        model = self.embedder.model if self.embedder else None
+        rows = (self._transaction("sample_memories", [{"bank": bank, "most": most, "model": model}]))[0]
+        return [SampledMemory(**{**row, "embedding": json.loads(row["embedding"])}) for row in rows]
 
     def _rows(self, result: type[Row], function: str, **arguments: Any) -> list[Row]:
         return [result(**row) for row in (self._transaction(function, [arguments]))[0]]
@@ -373,9 +440,9 @@ class Hindsight:
 
     def _transaction(self, function: str, many: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
         """The rows of each call of a function; all calls in one transaction, run again when it lost a race."""
-        stores_vectors = function not in ("recall", "register_model") and any(given.get("model") for given in many)
+        stores_vectors = function != "recall" and any(given.get("embedding") for given in many)
         if stores_vectors and not self._is_registered:
-            self._register_model()
+            self.register_model()
         calls = [call(function, arguments) for arguments in many]
         for attempt in range(1, 11):
             try:

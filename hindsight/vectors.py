@@ -19,10 +19,10 @@ class ModelDefaults:
     merge_threshold: float
 
 
-LOCAL_MODEL = "multilingual-e5-small-q4"
+LOCAL_MODEL = "multilingual-e5-small-q4-centred"
 
 MODEL_DEFAULTS = {
-    LOCAL_MODEL: ModelDefaults(384, 0.75, 0.885, 0.96),
+    LOCAL_MODEL: ModelDefaults(384, -0.01, 0.29, 0.99),
     # Not measured: to be calibrated.
     "text-embedding-3-small": ModelDefaults(1536, 0.10, 0.40, 0.92),
     "text-embedding-3-large": ModelDefaults(3072, 0.10, 0.40, 0.92),
