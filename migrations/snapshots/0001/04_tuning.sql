@@ -123,9 +123,9 @@ $$;
 COMMENT ON FUNCTION hindsight.set_index(text, integer, integer, integer, boolean) IS
   'Changes m, ef_construction and ef_search of a model''s HNSW index, for operators, and builds it anew, or returns the statements that do.';
 
--- sample_memories: live memories of a bank that are embedded, drawn at random: each draw is the one at or after a random
--- digest, a probe of an index that holds digests in order, so a large bank costs no more than a small one. Digests are
--- evenly spread, so draws are as good as uniform. In a small bank a memory is drawn twice: fewer come than were asked for.
+-- sample_memories: live memories of a bank that are embedded, drawn at random: those that follow a random digest in the
+-- index of digests, and from the first on where it ends. SHA-256 puts them in an order that has nothing to do with what
+-- they say, so a large bank costs no more than a small one, and a small one comes whole.
 -- Raises HM001, HM003, HM004, HM011 (the bank's embeddings are not of the model that is named).
 CREATE OR REPLACE FUNCTION hindsight.sample_memories(bank text, most integer DEFAULT 100, model text DEFAULT NULL)
   RETURNS TABLE (memory_id uuid, content text, embedding text)
@@ -137,20 +137,28 @@ AS $$
 DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'reader');
   used constant embedding_model := _bank_model(opened, model);
+  start constant bytea := uuid_send(gen_random_uuid());
 BEGIN
   IF (most BETWEEN 1 AND 10000) IS NOT TRUE THEN
     RAISE EXCEPTION 'most must lie between 1 and 10000, got %', coalesce(most::text, 'NULL') USING ERRCODE = 'HM004';
   END IF;
   RETURN QUERY
-    SELECT DISTINCT drawn.memory_id, drawn.content, drawn.embedding::text
-    FROM (SELECT uuid_send(gen_random_uuid()) AS digest FROM generate_series(1, most)) AS probe
-    CROSS JOIN LATERAL (
-      SELECT m.memory_id, m.content, m.embedding
-      FROM live_memory AS m
-      WHERE m.bank_id = opened.bank_id AND m.digest >= probe.digest AND m.model_id = used.model_id
-        AND (m.expires_at IS NULL OR m.expires_at > statement_timestamp())
-      ORDER BY m.digest
-      LIMIT 1) AS drawn;
+    SELECT drawn.memory_id, drawn.content, drawn.embedding::text
+    FROM (
+      (SELECT m.memory_id, m.content, m.embedding
+       FROM live_memory AS m
+       WHERE m.bank_id = opened.bank_id AND m.digest >= start AND m.model_id = used.model_id
+         AND (m.expires_at IS NULL OR m.expires_at > statement_timestamp())
+       ORDER BY m.digest
+       LIMIT most)
+      UNION ALL
+      (SELECT m.memory_id, m.content, m.embedding
+       FROM live_memory AS m
+       WHERE m.bank_id = opened.bank_id AND m.digest < start AND m.model_id = used.model_id
+         AND (m.expires_at IS NULL OR m.expires_at > statement_timestamp())
+       ORDER BY m.digest
+       LIMIT most)) AS drawn
+    LIMIT most;
 END
 $$;
 COMMENT ON FUNCTION hindsight.sample_memories(text, integer, text) IS
