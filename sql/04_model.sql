@@ -23,7 +23,7 @@ AS $$
 BEGIN
   IF (m BETWEEN 2 AND 100) IS NOT TRUE THEN
     RAISE EXCEPTION 'm must lie between 2 and 100, got %', coalesce(m::text, 'NULL')
-      USING ERRCODE = 'HM004', HINT = 'm is how many neighbours each vector is linked to: 16 by default; 24 to 48 where too little is found.';
+      USING ERRCODE = 'HM004', HINT = 'It is how many neighbours a vector is linked to: 16 by default, more where too little is found.';
   END IF;
   IF (ef_construction BETWEEN 4 AND 1000) IS NOT TRUE THEN
     RAISE EXCEPTION 'ef_construction must lie between 4 and 1000, got %', coalesce(ef_construction::text, 'NULL')
@@ -31,7 +31,8 @@ BEGIN
   END IF;
   IF ef_construction < 2 * m THEN
     RAISE EXCEPTION 'ef_construction must be at least twice m: got % for m %', ef_construction, m
-      USING ERRCODE = 'HM004', HINT = pg_catalog.format('Set ef_construction to %s or more, or m to %s or less.', 2 * m, ef_construction / 2);
+      USING ERRCODE = 'HM004',
+            HINT = pg_catalog.format('Set ef_construction to %s or more, or m to %s or less.', 2 * m, ef_construction / 2);
   END IF;
   IF (ef_search BETWEEN 1 AND 1000) IS NOT TRUE THEN
     RAISE EXCEPTION 'ef_search must lie between 1 and 1000, got %', coalesce(ef_search::text, 'NULL')

@@ -26,8 +26,9 @@ BEGIN
   IF NOT FOUND THEN
     RAISE EXCEPTION 'unknown embedding model %', coalesce(pg_catalog.quote_literal(model), 'NULL')
       USING ERRCODE = 'HM012',
-            HINT = coalesce('Registered: ' || (SELECT pg_catalog.string_agg(r.name, ', ' ORDER BY r.name) FROM hindsight.embedding_model AS r)
-                            || '.', 'None is registered yet: the first memory with an embedding does it.');
+            HINT = coalesce('Registered: ' || (SELECT pg_catalog.string_agg(r.name, ', ' ORDER BY r.name)
+                                               FROM hindsight.embedding_model AS r) || '.',
+                            'None is registered yet: the first memory with an embedding does it.');
   END IF;
   RETURN registered;
 END
@@ -46,7 +47,8 @@ AS $$
   FROM embedding_model AS r
   ORDER BY r.name
 $$;
-COMMENT ON FUNCTION hindsight.models() IS 'The registered embedding models, with their thresholds and the settings and size of their indexes.';
+COMMENT ON FUNCTION hindsight.models() IS
+  'The registered embedding models, with their thresholds and the settings and size of their indexes.';
 
 -- set_thresholds: changes what is given of a model's cosines. The next recall goes by them, in every bank of the model.
 -- Raises HM003 (not an operator), HM004, HM012.
@@ -121,7 +123,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION hindsight.set_index(text, integer, integer, integer, boolean) IS
-  'Changes m, ef_construction and ef_search of a model''s HNSW index, for operators, and builds it anew, or returns the statements that do.';
+  'Changes a model''s HNSW index, for operators, and builds it anew, or returns the statements that do.';
 
 -- sample_memories: live memories of a bank that are embedded, drawn at random: those that follow a random digest in the
 -- index of digests, and from the first on where it ends. SHA-256 puts them in an order that has nothing to do with what
