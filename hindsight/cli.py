@@ -31,6 +31,7 @@ from hindsight.measuring_commands import bench_recall, eval_recall
 from hindsight.memory_commands import forget, get, history, recall, restore, store
 from hindsight.postgres_url import sqlalchemy_url
 from hindsight.sync_client import Hindsight
+from hindsight.tuning_commands import calibrate, index
 
 HELP = """Long-term memory for agents, inside one PostgreSQL database.
 
@@ -64,6 +65,8 @@ for command in (store, recall, get, history, forget, restore):
     app.command(command)
 app.command(eval_recall, name="eval")
 app.command(bench_recall, name="bench")
+app.command(calibrate)
+app.command(index)
 
 
 @app.command

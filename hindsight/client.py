@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -47,7 +48,19 @@ from hindsight.errors import DatabaseError, InvalidEmbedding
 from hindsight.model_endpoint import EndpointFailure
 from hindsight.query_cache import QueryCache
 from hindsight.reranking import Reranker, reranker_from
-from hindsight.results import BankStatus, Event, Forgotten, Memory, Neighbour, Recalled, Recollection, Stored, Versions
+from hindsight.results import (
+    BankStatus,
+    Event,
+    Forgotten,
+    Memory,
+    Model,
+    Neighbour,
+    Recalled,
+    Recollection,
+    SampledMemory,
+    Stored,
+    Versions,
+)
 from hindsight.rewriting import Rewriter, rewriter_from
 
 Row = TypeVar("Row")
@@ -450,9 +463,70 @@ class AsyncHindsight:
         """
         if self.embedder is None:
             return 0
-        await self._register_model()
+        await self.register_model()
         await self._value("set_bank_model", bank=bank, model=self.embedder.model)
         return await self.embed_pending(bank)
+
+    async def register_model(self) -> None:
+        """Puts the configured embedding model into the registry and makes its index; a registered one stays as it is.
+
+        Storing and reembedding do it by themselves.
+        """
+        if self.embedder is None:
+            return
+        embedder = self.embedder
+        dimensions = await run_sync(lambda: embedder.dimensions)
+        given = {
+            "model": embedder.model,
+            "dimensions": dimensions,
+            "floor": embedder.floor,
+            "recall_threshold": embedder.recall_threshold,
+            "merge_threshold": embedder.merge_threshold,
+            **self._settings.hnsw,
+        }
+        await self._transaction("register_model", [given])
+        self._is_registered = True
+
+    async def models(self) -> list[Model]:
+        """The registered embedding models, with their thresholds and the settings of their indexes."""
+        return await self._rows(Model, "models")
+
+    async def set_thresholds(
+        self,
+        model: str,
+        *,
+        floor: float | None = None,
+        recall_threshold: float | None = None,
+        merge_threshold: float | None = None,
+    ) -> None:
+        """Changes what is given of a model's cosines; the next recall goes by them. For operators."""
+        given = {"floor": floor, "recall_threshold": recall_threshold, "merge_threshold": merge_threshold}
+        await self._transaction("set_thresholds", [{"model": model, **given}])
+
+    async def set_index(
+        self, model: str, *, m: int | None = None, ef_construction: int | None = None, ef_search: int | None = None
+    ) -> bool:
+        """Changes what is given of a model's HNSW index. For operators.
+
+        m (2 to 100) or ef_construction (4 to 1,000, at least twice m) build it anew, while memories are read and
+        written, and return when that is done: True. ef_search (1 to 1,000) counts from the next recall on.
+        """
+        given = {"m": m, "ef_construction": ef_construction, "ef_search": ef_search, "build_now": False}
+        rows = (await self._transaction("set_index", [{"model": model, **given}]))[0]
+        try:
+            async with self._engine.connect() as connection:
+                connection = await connection.execution_options(isolation_level="AUTOCOMMIT")
+                for row in rows:  # they may not run in a transaction
+                    await connection.exec_driver_sql(row["set_index"])
+        except (SQLAlchemyError, OSError) as error:
+            raise translated(error) from None
+        return bool(rows)
+
+    async def sample_memories(self, bank: str, most: int = 100) -> list[SampledMemory]:
+        """Live memories of a bank with their embeddings, drawn at random: at most so many, each once."""
+        model = self.embedder.model if self.embedder else None
+        rows = (await self._transaction("sample_memories", [{"bank": bank, "most": most, "model": model}]))[0]
+        return [SampledMemory(**{**row, "embedding": json.loads(row["embedding"])}) for row in rows]
 
     async def _embedded(self, query: str) -> str | None:
         """A query's embedding, as recall takes it: from this process, the database, or the model. None without one."""
@@ -492,19 +566,6 @@ class AsyncHindsight:
         except DatabaseError:
             return
 
-    async def _register_model(self) -> None:
-        embedder = cast(Embedder, self.embedder)
-        dimensions = await run_sync(lambda: embedder.dimensions)
-        given = {
-            "model": embedder.model,
-            "dimensions": dimensions,
-            "floor": embedder.floor,
-            "recall_threshold": embedder.recall_threshold,
-            "merge_threshold": embedder.merge_threshold,
-        }
-        await self._transaction("register_model", [given])
-        self._is_registered = True
-
     async def _rows(self, result: type[Row], function: str, **arguments: Any) -> list[Row]:
         return [result(**row) for row in (await self._transaction(function, [arguments]))[0]]
 
@@ -515,7 +576,7 @@ class AsyncHindsight:
         """The rows of each call of a function; all calls in one transaction, run again when it lost a race."""
         stores_vectors = function in STORE_VECTORS and any(given.get("model") for given in many)
         if stores_vectors and not self._is_registered:
-            await self._register_model()
+            await self.register_model()
         calls = [call(function, arguments) for arguments in many]
         limit = self._settings.statement_timeout
         for attempt in range(1, 11):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -148,6 +148,23 @@ class Settings(BaseSettings):
         default=300, ge=0, le=86400, description="Seconds for which the embedding of a query is kept; 0: not at all."
     )
 
+    hnsw_m: int = Field(
+        default=16,
+        ge=2,
+        le=100,
+        description="Links of each vector in the HNSW index that is made when an embedding model is first used. "
+        "More find more, in a larger index. Later: `hindsight index`.",
+    )
+    hnsw_ef_construction: int = Field(
+        default=64,
+        ge=4,
+        le=1000,
+        description="Candidates looked at to place a vector in it, at least twice `HINDSIGHT_HNSW_M`.",
+    )
+    hnsw_ef_search: int = Field(
+        default=64, ge=1, le=1000, description="Candidates that a search of it keeps: more find more, and take longer."
+    )
+
     llm_provider: str | None = Field(
         default=None,
         validation_alias=_names("llm_provider", "LLM_PROVIDER"),
@@ -188,6 +205,11 @@ class Settings(BaseSettings):
         default=2, gt=0, le=600, description="Seconds that rewriting may take; then the query is searched as it is."
     )
 
+    @property
+    def hnsw(self) -> dict[str, int]:
+        """The arguments of `register_model` that make the index of a model's vectors."""
+        return {"m": self.hnsw_m, "ef_construction": self.hnsw_ef_construction, "ef_search": self.hnsw_ef_search}
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -210,6 +232,15 @@ class Settings(BaseSettings):
         if provider is None:
             raise ValueError(f"{value[:40]!r} is none of auto, openai, local, none")
         return provider
+
+    @model_validator(mode="after")
+    def _buildable_index(self) -> Self:
+        if self.hnsw_ef_construction < 2 * self.hnsw_m:
+            raise ValueError(
+                f"HINDSIGHT_HNSW_EF_CONSTRUCTION is {self.hnsw_ef_construction}, which is less than twice "
+                f"HINDSIGHT_HNSW_M ({self.hnsw_m})"
+            )
+        return self
 
     @field_validator("embedding_base_url", "llm_base_url", "rerank_base_url")
     @classmethod
@@ -239,7 +270,8 @@ def load_settings(**fields: Any) -> Settings:
     try:
         return Settings(**fields)
     except ValidationError as error:
-        raise ConfigurationError("; ".join(_complaint(str(e["loc"][0]), e["msg"]) for e in error.errors())) from None
+        complaints = (_complaint(str(e["loc"][0]) if e["loc"] else "", e["msg"]) for e in error.errors())
+        raise ConfigurationError("; ".join(complaints)) from None
 
 
 def _complaint(location: str, message: str) -> str:
@@ -249,4 +281,4 @@ def _complaint(location: str, message: str) -> str:
         names = names or [f"HINDSIGHT_{name.upper()}"]
         if location.lower() in {name, *(n.lower() for n in names)}:
             return f"{' / '.join(names)}: {message.removeprefix('Value error, ')}"
-    return f"{location}: {message}"
+    return f"{location}: {message}" if location else message.removeprefix("Value error, ")

@@ -73,6 +73,11 @@ class EmbeddingModel(Base):
             "floor >= -1 AND floor < recall_threshold AND recall_threshold < merge_threshold AND merge_threshold <= 1",
             name="embedding_model_thresholds_check",
         ),
+        CheckConstraint(
+            "hnsw_m BETWEEN 2 AND 100 AND hnsw_ef_construction BETWEEN 4 AND 1000 "
+            "AND hnsw_ef_construction >= 2 * hnsw_m AND hnsw_ef_search BETWEEN 1 AND 1000",
+            name="embedding_model_hnsw_check",
+        ),
         Index("embedding_model_name_key", "name", unique=True),
         {"comment": "The registry of embedding models, with the cosines that make their scores comparable."},
     )
@@ -83,6 +88,15 @@ class EmbeddingModel(Base):
     floor: Mapped[float] = mapped_column(Double, comment="The model's cosine for unrelated texts.")
     recall_threshold: Mapped[float] = mapped_column(Double, comment="Cosine from which a memory counts as relevant.")
     merge_threshold: Mapped[float] = mapped_column(Double, comment="Cosine from which two memories may say the same.")
+    hnsw_m: Mapped[int] = mapped_column(
+        Integer, server_default=text("16"), comment="Links of each vector in the model's HNSW index."
+    )
+    hnsw_ef_construction: Mapped[int] = mapped_column(
+        Integer, server_default=text("64"), comment="Candidates looked at to place a vector in it."
+    )
+    hnsw_ef_search: Mapped[int] = mapped_column(
+        Integer, server_default=text("64"), comment="Candidates that a search of it keeps."
+    )
     created_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
 
 

@@ -157,3 +157,31 @@ class Versions:
     postgresql: str
     pgvector: str
     revision: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A registered embedding model: its cosines, and the settings and size of the index of its vectors.
+
+    `floor`: of unrelated texts; `recall_threshold`, `merge_threshold`: from which a memory is relevant, or says the
+    same. `m`, `ef_construction`, `ef_search`: pgvector's, of HNSW.
+    """
+
+    model: str
+    dimensions: int
+    floor: float
+    recall_threshold: float
+    merge_threshold: float
+    m: int
+    ef_construction: int
+    ef_search: int
+    index_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledMemory:
+    """A memory drawn at random, with its embedding."""
+
+    memory_id: UUID
+    content: str
+    embedding: list[float]

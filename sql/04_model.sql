@@ -1,12 +1,55 @@
 -- Embedding models: the registry, the index of each model's vectors, and the check of every vector that comes in.
 
+-- _check_thresholds: raises HM004 unless the cosines of a model rise from unrelated to relevant to the same.
+CREATE OR REPLACE FUNCTION hindsight._check_thresholds(
+  floor double precision, recall_threshold double precision, merge_threshold double precision)
+  RETURNS void
+  LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+  IF (floor >= -1 AND floor < recall_threshold AND recall_threshold < merge_threshold AND merge_threshold <= 1) IS NOT TRUE THEN
+    RAISE EXCEPTION 'thresholds must rise within [-1, 1]: floor %, recall_threshold %, merge_threshold %',
+        floor, recall_threshold, merge_threshold
+      USING ERRCODE = 'HM004', HINT = 'They are cosines of the model; hindsight calibrate measures them.';
+  END IF;
+END
+$$;
+
+-- _check_index: raises HM004 unless pgvector can build an index with these numbers.
+CREATE OR REPLACE FUNCTION hindsight._check_index(m integer, ef_construction integer, ef_search integer)
+  RETURNS void
+  LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+  IF (m BETWEEN 2 AND 100) IS NOT TRUE THEN
+    RAISE EXCEPTION 'm must lie between 2 and 100, got %', coalesce(m::text, 'NULL')
+      USING ERRCODE = 'HM004', HINT = 'It is how many neighbours a vector is linked to: 16 by default, more where too little is found.';
+  END IF;
+  IF (ef_construction BETWEEN 4 AND 1000) IS NOT TRUE THEN
+    RAISE EXCEPTION 'ef_construction must lie between 4 and 1000, got %', coalesce(ef_construction::text, 'NULL')
+      USING ERRCODE = 'HM004', HINT = 'It is how many candidates are looked at to place a vector: 64 by default, at least twice m.';
+  END IF;
+  IF ef_construction < 2 * m THEN
+    RAISE EXCEPTION 'ef_construction must be at least twice m: got % for m %', ef_construction, m
+      USING ERRCODE = 'HM004',
+            HINT = pg_catalog.format('Set ef_construction to %s or more, or m to %s or less.', 2 * m, ef_construction / 2);
+  END IF;
+  IF (ef_search BETWEEN 1 AND 1000) IS NOT TRUE THEN
+    RAISE EXCEPTION 'ef_search must lie between 1 and 1000, got %', coalesce(ef_search::text, 'NULL')
+      USING ERRCODE = 'HM004', HINT = 'It is how many candidates a search keeps: 64 by default; more find more and take longer.';
+  END IF;
+END
+$$;
+
 -- register_model: puts a model into the registry, makes its index, and returns its id; a registered one is returned
--- as it is. floor, recall_threshold and merge_threshold are cosines of this model: of unrelated texts, of relevant
--- ones, and of texts that may say the same.
+-- as it is (set_thresholds and set_index change it). floor, recall_threshold and merge_threshold are cosines of this
+-- model: of unrelated texts, of relevant ones, and of texts that may say the same. m, ef_construction and ef_search
+-- are pgvector's, of its HNSW index.
 -- Raises HM004 (bad argument), HM011 (registered with other dimensions).
 CREATE OR REPLACE FUNCTION hindsight.register_model(
   model text, dimensions integer, floor double precision DEFAULT 0,
-  recall_threshold double precision DEFAULT NULL, merge_threshold double precision DEFAULT NULL)
+  recall_threshold double precision DEFAULT NULL, merge_threshold double precision DEFAULT NULL,
+  m integer DEFAULT 16, ef_construction integer DEFAULT 64, ef_search integer DEFAULT 64)
   RETURNS integer
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
@@ -23,22 +66,22 @@ BEGIN
       RAISE EXCEPTION 'model % cannot have % dimensions', quote_literal(model), coalesce(dimensions::text, 'NULL')
         USING ERRCODE = 'HM004', HINT = 'A half-precision HNSW index takes 1 to 4,000. Ask the model for shorter vectors.';
     END IF;
-    IF floor IS NULL OR NOT (floor >= -1 AND floor < from_cosine AND from_cosine < merge_cosine AND merge_cosine <= 1) THEN
-      RAISE EXCEPTION 'thresholds must rise within [-1, 1]: floor %, recall_threshold %, merge_threshold %',
-          floor, from_cosine, merge_cosine USING ERRCODE = 'HM004';
-    END IF;
+    PERFORM _check_thresholds(floor, from_cosine, merge_cosine), _check_index(m, ef_construction, ef_search);
     -- Two registering the same model: one waits here and finds it. The lock is the one that making the index needs.
     LOCK TABLE memory IN SHARE ROW EXCLUSIVE MODE;
-    INSERT INTO embedding_model (name, dimensions, floor, recall_threshold, merge_threshold)
-      VALUES (register_model.model, register_model.dimensions, register_model.floor, from_cosine, merge_cosine)
+    INSERT INTO embedding_model (
+      name, dimensions, floor, recall_threshold, merge_threshold, hnsw_m, hnsw_ef_construction, hnsw_ef_search)
+      VALUES (register_model.model, register_model.dimensions, register_model.floor, from_cosine, merge_cosine,
+              m, ef_construction, ef_search)
       ON CONFLICT (name) DO NOTHING;
     SELECT * INTO registered FROM embedding_model AS r WHERE r.name = register_model.model;
     -- A partial expression index, so that models of several sizes share one column. It matches the live predicate
     -- to the letter (live_memory), and recall writes the same two numbers into its query.
     EXECUTE format(
       'CREATE INDEX IF NOT EXISTS memory_embedding_%1$s_idx ON memory USING hnsw ((embedding::halfvec(%2$s)) halfvec_cosine_ops) '
+      'WITH (m = %3$s, ef_construction = %4$s) '
       'WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND model_id = %1$s',
-      registered.model_id, registered.dimensions);
+      registered.model_id, registered.dimensions, registered.hnsw_m, registered.hnsw_ef_construction);
   END IF;
   IF registered.dimensions <> dimensions THEN
     RAISE EXCEPTION 'model % is registered with % dimensions, not %', quote_literal(model), registered.dimensions, dimensions
@@ -47,7 +90,8 @@ BEGIN
   RETURN registered.model_id;
 END
 $$;
-COMMENT ON FUNCTION hindsight.register_model(text, integer, double precision, double precision, double precision) IS
+COMMENT ON FUNCTION hindsight.register_model(text, integer, double precision, double precision, double precision, integer, integer,
+    integer) IS
   'Puts an embedding model into the registry, makes the index of its vectors, and returns its id.';
 
 -- _bank_model: the registered model of the given name, or the bank's when none is named. NULL when there is neither.

@@ -7,10 +7,14 @@ CREATE TABLE hindsight.embedding_model (
   floor double precision NOT NULL,
   recall_threshold double precision NOT NULL,
   merge_threshold double precision NOT NULL,
+  hnsw_m integer DEFAULT 16 NOT NULL,
+  hnsw_ef_construction integer DEFAULT 64 NOT NULL,
+  hnsw_ef_search integer DEFAULT 64 NOT NULL,
   created_at timestamptz DEFAULT now() NOT NULL,
   PRIMARY KEY (model_id),
   CONSTRAINT embedding_model_dimensions_check CHECK (dimensions BETWEEN 1 AND 4000),
-  CONSTRAINT embedding_model_thresholds_check CHECK (floor >= -1 AND floor < recall_threshold AND recall_threshold < merge_threshold AND merge_threshold <= 1)
+  CONSTRAINT embedding_model_thresholds_check CHECK (floor >= -1 AND floor < recall_threshold AND recall_threshold < merge_threshold AND merge_threshold <= 1),
+  CONSTRAINT embedding_model_hnsw_check CHECK (hnsw_m BETWEEN 2 AND 100 AND hnsw_ef_construction BETWEEN 4 AND 1000 AND hnsw_ef_construction >= 2 * hnsw_m AND hnsw_ef_search BETWEEN 1 AND 1000)
 );
 CREATE UNIQUE INDEX embedding_model_name_key ON hindsight.embedding_model (name);
 COMMENT ON TABLE hindsight.embedding_model IS 'The registry of embedding models, with the cosines that make their scores comparable.';
@@ -19,6 +23,9 @@ COMMENT ON COLUMN hindsight.embedding_model.dimensions IS 'Length of the model''
 COMMENT ON COLUMN hindsight.embedding_model.floor IS 'The model''s cosine for unrelated texts.';
 COMMENT ON COLUMN hindsight.embedding_model.recall_threshold IS 'Cosine from which a memory counts as relevant.';
 COMMENT ON COLUMN hindsight.embedding_model.merge_threshold IS 'Cosine from which two memories may say the same.';
+COMMENT ON COLUMN hindsight.embedding_model.hnsw_m IS 'Links of each vector in the model''s HNSW index.';
+COMMENT ON COLUMN hindsight.embedding_model.hnsw_ef_construction IS 'Candidates looked at to place a vector in it.';
+COMMENT ON COLUMN hindsight.embedding_model.hnsw_ef_search IS 'Candidates that a search of it keeps.';
 
 CREATE TABLE hindsight.memory_type (
   type text NOT NULL,

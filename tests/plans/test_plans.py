@@ -218,3 +218,10 @@ def test_every_partial_index_of_live_rows_has_the_predicate_of_the_view(filled: 
     for name in ("memory_words_idx", "memory_slot_key", "memory_recency_idx", "memory_session_idx"):
         assert predicates[f"hindsight.{name}"].startswith(live)
     assert all(live in text for name, text in predicates.items() if "memory_embedding_" in name)
+
+
+def test_a_sample_of_a_large_bank_reads_little_more_than_it_draws(filled: Database) -> None:
+    plan = plans_of(filled, "SELECT * FROM hindsight.sample_memories(%s, 100)", (LARGE,))
+    assert {name for name in indexes(plan) if name.startswith("memory_")} == {"memory_content_key"}
+    assert rows_read(plan) <= 200
+    assert len(filled.call("sample_memories", bank=LARGE, most=100)) == 100

@@ -48,8 +48,8 @@ def test_a_cosine_is_calibrated_by_the_models_floor(db: Database, cosine: float,
     assert db.value("SELECT hindsight.semantic(%s, 0.75)", (cosine,)) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("bm25", "expected"), [(0, 0), (9, 0.5), (27, 0.75)])
-def test_bm25_of_nine_counts_half(db: Database, bm25: float, expected: float) -> None:
+@pytest.mark.parametrize(("bm25", "expected"), [(0, 0), (10, 0.5), (30, 0.75)])
+def test_bm25_of_ten_counts_half(db: Database, bm25: float, expected: float) -> None:
     assert db.value("SELECT hindsight.lexical(%s)", (bm25,)) == pytest.approx(expected)
 
 

@@ -35,12 +35,12 @@ RETURN least(greatest((cosine - floor) / (1 - floor), 0), 1);
 COMMENT ON FUNCTION hindsight.semantic(double precision, double precision) IS
   'A cosine, calibrated by the model''s floor: clamp((cosine − floor) / (1 − floor), 0, 1).';
 
--- lexical: BM25, saturated into [0, 1): k = 9, about three words of middling rarity, counts half.
+-- lexical: BM25, saturated into [0, 1): k = 10, about three words of middling rarity, counts half.
 CREATE OR REPLACE FUNCTION hindsight.lexical(bm25 double precision)
   RETURNS double precision
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN bm25 / (bm25 + 9);
-COMMENT ON FUNCTION hindsight.lexical(double precision) IS 'BM25, saturated into [0, 1): bm25 / (bm25 + 9).';
+RETURN bm25 / (bm25 + 10);
+COMMENT ON FUNCTION hindsight.lexical(double precision) IS 'BM25, saturated into [0, 1): bm25 / (bm25 + 10).';
 
 -- similarity: noisy-OR of the parts: either is evidence enough, and a silent one takes nothing away. activation is what
 -- comes from memories that this one is linked with.
