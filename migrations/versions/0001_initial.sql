@@ -155,6 +155,7 @@ CREATE TABLE hindsight.memory (
   CONSTRAINT memory_superseded_by_check CHECK (superseded_by <> memory_id)
 );
 CREATE INDEX memory_words_idx ON hindsight.memory USING gin (bank_id, document) WITH (fastupdate = off) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL;
+CREATE INDEX memory_names_idx ON hindsight.memory USING gin (hindsight._names_v1(bank_id, tags, entities, slot)) WITH (fastupdate = off) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND (slot IS NOT NULL OR tags <> '{}' OR entities <> '{}');
 CREATE UNIQUE INDEX memory_slot_key ON hindsight.memory (bank_id, slot) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND slot IS NOT NULL;
 CREATE INDEX memory_session_idx ON hindsight.memory (bank_id, session_id) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL;
 CREATE UNIQUE INDEX memory_content_key ON hindsight.memory (bank_id, digest) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL;
