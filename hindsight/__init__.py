@@ -20,7 +20,7 @@ from hindsight.errors import (
     UnknownMemory,
     UnknownModel,
 )
-from hindsight.results import BankStatus, Event, Forgotten, Memory, Recalled, Stored, Versions
+from hindsight.results import BankStatus, Context, Event, Forgotten, Memory, RecallAdvice, Recalled, Stored, Versions
 from hindsight.sync_client import Hindsight
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "BankStatus",
     "ConfigurationError",
     "Conflict",
+    "Context",
     "DatabaseError",
     "DatabaseUnavailable",
     "EmbeddedUnavailable",
@@ -43,6 +44,7 @@ __all__ = [
     "InvalidEmbedding",
     "Memory",
     "ModelMismatch",
+    "RecallAdvice",
     "Recalled",
     "Settings",
     "Stored",

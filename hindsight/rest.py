@@ -44,13 +44,19 @@ class Refused(Exception):  # noqa: N818
 
 
 def rest_routes(service: MemoryService) -> list[Route]:
-    """`GET /health`, `POST /api/memory`, `POST /api/recall`, `GET|PATCH|DELETE /api/memory/{memory_id}`."""
+    """`GET /health`, `GET|PATCH|DELETE /api/memory/{memory_id}`, and `POST` to the other routes of `/api`."""
 
     async def store(request: Request) -> Response:
         return _json(await perform(service.store, "store", await _sent(request)), 201)
 
     async def recall(request: Request) -> Response:
-        return _json(await perform(service.recall, "recall", await _sent(request)))
+        return _json((await perform(service.recall, "recall", await _sent(request))).memories)
+
+    async def context(request: Request) -> Response:
+        return _json(await perform(service.recall, "context", await _sent(request)))
+
+    async def should_recall(request: Request) -> Response:
+        return _json(await perform(service.should_recall, "should_recall", await _sent(request)))
 
     async def memory(request: Request) -> Response:
         found: Memory | Forgotten
@@ -81,6 +87,8 @@ def rest_routes(service: MemoryService) -> list[Route]:
         Route("/health", health, methods=["GET"]),
         Route("/api/memory", _told(store), methods=["POST"]),
         Route("/api/recall", _told(recall), methods=["POST"]),
+        Route("/api/context", _told(context), methods=["POST"]),
+        Route("/api/should_recall", _told(should_recall), methods=["POST"]),
         Route("/api/memory/{memory_id}", _told(memory), methods=["GET", "PATCH", "DELETE"]),
     ]
 

@@ -28,7 +28,7 @@ from hindsight.arguments import (
 from hindsight.client import AsyncHindsight
 from hindsight.config import Settings
 from hindsight.errors import DatabaseUnavailable, InvalidArgument, UnknownBank, UnknownMemory
-from hindsight.results import TYPES, Forgotten, Memory, Recalled, Stored
+from hindsight.results import TYPES, Context, Forgotten, Memory, RecallAdvice, Stored
 
 log = logging.getLogger("hindsight.server")
 
@@ -198,12 +198,20 @@ class MemoryService:
             Flag, Field(description="Also what is not believed yet, such as guesses of low confidence.")
         ] = False,
         as_of: Annotated[Text, Field(description=f"Answer with what was believed at that time. {_WHEN}")] = None,
+        max_tokens: Annotated[
+            Whole,
+            Field(
+                description="How many tokens the text of the answer may have; 1,000 if left out.",
+                json_schema_extra={"minimum": 1, "maximum": 1_000_000},
+            ),
+        ] = None,
         bank: Bank = None,
-    ) -> list[Recalled]:
-        """The best memories for a query, best first. An empty filter filters nothing."""
-        return await self.client.recall(
+    ) -> Context:
+        """The best memories for a query, best first, and as text for a prompt. An empty filter filters nothing."""
+        return await self.client.recall_context(
             bank or self.settings.bank,
             query or "",
+            max_tokens=1000 if max_tokens is None else max_tokens,
             top_k=10 if top_k is None else top_k,
             types=types,
             tags=tags,
@@ -217,6 +225,10 @@ class MemoryService:
             include_pending=include_pending,
             as_of=as_of,
         )
+
+    async def should_recall(self, message: Required, bank: Bank = None) -> RecallAdvice:
+        """Whether a message asks for memory."""
+        return await self.client.should_recall(bank or self.settings.bank, message)
 
     async def get(self, memory_id: MemoryId, bank: Bank = None) -> Memory:
         """One memory by its id."""

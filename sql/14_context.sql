@@ -15,27 +15,23 @@ CREATE OR REPLACE FUNCTION hindsight.tokens(content text)
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
 DECLARE
-  is_ascii constant boolean := pg_catalog.octet_length(content) = pg_catalog.length(content);
-  ascii constant text := CASE WHEN is_ascii THEN content ELSE pg_catalog.regexp_replace(content, '[^\x01-\x7f]+', ' ', 'g') END;
   total double precision :=
-    pg_catalog.regexp_count(ascii, '[a-zA-Z]+|[0-9]{1,3}|[^a-zA-Z0-9\s]+|\n')
-    + pg_catalog.regexp_count(ascii, '[a-zA-Z]{10}|[a-z][A-Z]| [0-9]')
-    + 4 * pg_catalog.regexp_count(ascii, '[a-zA-Z0-9+/]{20}')
-    + pg_catalog.length(ascii) / 100.0; -- white space, of which a run is a token
+    pg_catalog.regexp_count(content, '[a-zA-Z]+|[0-9]{1,3}|[!-/:-@\[-`{-~]+|\n')
+    + pg_catalog.regexp_count(content, '[a-zA-Z]{10}|[a-z][A-Z]| [0-9]')
+    + 4 * pg_catalog.regexp_count(content, '[a-zA-Z0-9+/]{20}')
+    + pg_catalog.length(content) / 100.0; -- white space, of which a run is a token
   others text;
-  kana integer;
-  hangul integer;
+  syllabic integer;
   alphabetic integer;
   astral integer;
 BEGIN
-  IF NOT is_ascii THEN
+  IF pg_catalog.octet_length(content) > pg_catalog.length(content) THEN
     others := pg_catalog.regexp_replace(content, '[\x01-\x7f]+', '', 'g');
-    kana := hindsight._characters(others, '[\u2010-\u2030\u3000-\u30ff\uff00-\uffef]');
-    hangul := hindsight._characters(others, '[\uac00-\ud7af]');
+    syllabic := hindsight._characters(others, '[\u2010-\u2030\u3000-\u30ff\uac00-\ud7af\uff00-\uffef]'); -- kana, hangul, 。
     alphabetic := hindsight._characters(others, '[\u0080-\u07ff]');
     astral := hindsight._characters(others, '[\U00010000-\U0010ffff]');
-    total := total + 0.85 * kana + 0.95 * hangul + 0.4 * alphabetic + 2.4 * astral
-      + (pg_catalog.length(others) - kana - hangul - alphabetic - astral); -- Chinese, and scripts that are not listed
+    total := total + 0.9 * syllabic + 0.36 * alphabetic + 2.4 * astral
+      + (pg_catalog.length(others) - syllabic - alphabetic - astral); -- Chinese, and scripts that are not listed
   END IF;
   RETURN pg_catalog.ceil(total);
 END
@@ -44,20 +40,20 @@ COMMENT ON FUNCTION hindsight.tokens(text) IS
   'About how many tokens a language model reads a text as: an estimate that needs no tokenizer.';
 
 -- _quoted: a text as it stands in a block: on one line, without characters that nobody sees (controls, directions, tags),
--- and unable to close the block, to begin an entry or to open a chat template's token (<|…|>).
+-- and unable to close the block, to begin an entry or to open a chat template's token (<|…|>). Joiners are removed where
+-- they follow ASCII; between emoji and letters of other scripts they belong.
 CREATE OR REPLACE FUNCTION hindsight._quoted(content text)
   RETURNS text
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
 DECLARE
-  visible constant text := pg_catalog.regexp_replace(pg_catalog.regexp_replace(content,
-    '[\x01-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]', '', 'g'),
-    '([\x01-\x7f])[\u00ad\u200c\u200d\ufe00-\ufe0f]+', '\1', 'g'); -- joiners belong between emoji and letters of other scripts
+  visible constant text := pg_catalog.regexp_replace(pg_catalog.translate(content, E'\t\v\f\r\u0085\u2028\u2029', E' \n\n\n\n\n\n'),
+    '[\x01-\x08\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]'
+    '|(?<=[\x01-\x7f])[\u00ad\u200c\u200d\ufe00-\ufe0f]+', '', 'g');
 BEGIN
-  RETURN pg_catalog.regexp_replace(pg_catalog.regexp_replace(pg_catalog.regexp_replace(pg_catalog.translate(visible, E'\t', ' '),
-    '[<＜](?=\s*[/／]?\s*memor|\|)', '‹', 'gi'),
-    '[[［](?=\s*m\s*[:：])', '(', 'gi'),
-    '\s*(\r\n|[\n\r\v\f\u0085\u2028\u2029])', '\\n', 'g');
+  RETURN pg_catalog.replace(pg_catalog.replace(
+    pg_catalog.regexp_replace(visible, '[<＜](?=\s*[/／]?\s*memor|\|)|[[［](?=\s*m\s*[:：])', '‹', 'gi'),
+    E'\n\n', E'\n'), E'\n', '\n'); -- \r\n is one
 END
 $$;
 
@@ -152,7 +148,7 @@ BEGIN
       _age(held.said_at, at),
       'session ' || _quoted("left"(held.session_id, 60)),
       nullif(held.type, 'fact'),
-      'pending: ' || _quoted(held.pending_reason),
+      'pending (' || _quoted(held.pending_reason) || ')',
       CASE WHEN held.confidence < 0.75 THEN 'confidence ' || round(held.confidence::numeric, 2) END));
     shown := _quoted(held.content);
     size := tokens(shown);

@@ -293,7 +293,7 @@ def test_reembed_gives_memories_the_model_they_lack(hindsight: Command, monkeypa
 def test_help_names_every_command_and_exit_code(hindsight: Command) -> None:
     shown = hindsight("--help").out
     commands = ["serve", "mcp", "migrate", "status", "reembed", "demo"]
-    for command in [*commands, "store", "recall", "get", "history", "forget", "restore"]:
+    for command in [*commands, "store", "recall", "should-recall", "get", "history", "forget", "restore"]:
         assert f" {command} " in shown
     for code in (0, 1, 2, 3, 4, 5, 69, 70, 130):
         assert f"\n  {code} " in shown

@@ -199,7 +199,7 @@ def test_a_request_over_streamable_http_needs_no_session(http):
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
     body["params"] = {"name": "memory_recall", "arguments": {"query": "上次"}}
     answer = http.ask("POST", "/mcp", body, Accept="application/json, text/event-stream")
-    assert answer.json["result"]["structuredContent"] == {"memories": []}
+    assert answer.json["result"]["structuredContent"]["memories"] == []
 
 
 # ---- who may come in ----------------------------------------------------------------------------------------------
