@@ -13,7 +13,8 @@ AS $$
 VALUES
   (false, 'small talk', 'whole', ARRAY[
     '(hi|hey|hello|yo|welcome|bye|goodbye|see you|good (morning|afternoon|evening|night))( there| again| all| everyone)*',
-    '(thanks?( you)?|thx|ty)( again| so much| very much| a lot| for .{1,30})*', 'ok(ay)?|k|yes|yep|yeah|no|nope|sure|please|sorry|lol|(ha)+',
+    '(thanks?( you)?|thx|ty)( again| so much| very much| a lot| for .{1,30})*',
+    'ok(ay)?|k|yes|yep|yeah|no|nope|sure|please|sorry|lol|(ha)+',
     'got it|i see|never mind|no (problem|worries)|you.re welcome|(sounds|looks|all) good|makes sense|that (helps|helped|works)',
     'great|cool|nice|perfect|awesome|fine|good|(well done|good job)|how are you( doing)?( today)?|what.s up|nice to meet you']),
   (false, 'small talk', 'whole', ARRAY[
@@ -25,13 +26,20 @@ VALUES
     '(加上?|减去?|乘以?|除以|的|和|of|plus|minus|times|divided by) ?[-+(]*[0-9][-+*/^×÷=%()x0-9., ]*', '(等于|是)(几|多少)']),
 
   (true, 'refers to the past', 'word', ARRAY[
-    'last (time|night|week|month|session|conversation|chat|meeting|call)', '(previous|earlier) (conversation|chat|session|discussion|message|answer)',
-    'previously|again|the other day|back then|from yesterday|so far', '(as|like|than) before|before(?=[?.!,]|$)', '(as|like|same as) (always|usual)|(my|our) usual|the usual(?=[.?!,]|$)',
+    'last (time|night|week|month|session|conversation|chat|meeting|call)',
+    '(previous|earlier) (conversation|chat|session|discussion|message|answer)',
+    'previously|again|the other day|back then|from yesterday|so far', '(as|like|than) before|before(?=[?.!,]|$)',
+    '(as|like|same as) (always|usual)|(my|our) usual|the usual(?=[.?!,]|$)',
     '@ [^,.?!]*\m(earlier|before|already)|earlier,? @', '(as|like) @ (\w+ )?(said|discussed|agreed|mentioned|planned|told)',
-    '(do|did|can|don.t) @ (still )?(remember|recall)|remember (when|what|that|how|who|where|the|my|our|me|us)', 'i (forgot|forget|(don.t|can.t) remember)',
-    'remind me (what|which|who|where|when|how|why|of|about)', 'you (have )?(once )?(said|told|mentioned|suggested|recommended|promised|explained|shared|wrote|gave|given|made|showed|sent)|have you (given|told|shared|recommended)',
-    '(?<!if )(i|we|you) once|(?<!if )(i|we) (\w+ )?(said|told|chose|used to|gave|showed|sent|went|bought|met|wrote|read|saw|ate|built)',
-    '(?<!if )(i|we) (\w+ )?(?!need|feed|speed|proceed|exceed|succeed|embed|bleed)\w+ed|when i was|(recently,? (i|we)|(i|we) [^,.?!]*recently)',
+    '(do|did|can|don.t) @ (still )?(remember|recall)|remember (when|what|that|how|who|where|the|my|our|me|us)',
+    'i (forgot|forget|(don.t|can.t) remember)',
+    'remind me (what|which|who|where|when|how|why|of|about)',
+    'you (have )?(once )?(said|told|mentioned|suggested|recommended|promised|explained|shared|wrote|gave|given|made|showed|sent)',
+    'have you (given|told|shared|recommended)',
+    '(?<!if )(i|we|you) once',
+    '(?<!if )(i|we) (\w+ )?(said|told|chose|used to|gave|showed|sent|went|bought|met|wrote|read|saw|ate|built)',
+    '(?<!if )(i|we) (\w+ )?(?!need|feed|speed|proceed|exceed|succeed|embed|bleed)\w+ed|when i was',
+    '(recently,? (i|we)|(i|we) [^,.?!]*recently)',
     'did you (\w+ )?(say|tell|mention|suggest|recommend|promise|share|give|show|send|write|make|find|explain)',
     'on (january|february|march|april|may|june|july|august|september|october|november|december) [0-9]+(st|nd|rd|th)?,? [^.?!]*@',
     '(did|have|had|were|was) (i|we)|where we (left off|were)', '(@ [^,.?!]*|from )yesterday|yesterday,? @',
@@ -50,8 +58,10 @@ VALUES
     '@[^,.!?。]*了(?!解)[^,.!?。]*(什么|哪|多久|多少|几|谁)|[0-9]+ 月 [0-9]+ [号日][^.!?。]*@|@[^,.!?。]*[0-9]+ 月 [0-9]+ [号日]']),
 
   (true, 'is about the user or their world', 'word', ARRAY[
-    '(?<!oh )my(?! (god|goodness|gosh|bad|pleasure|dear))|mine|ours?|about (me|us)', '(do|am|should|will|would) i|should we|(who|what|where) (am|are) (i|we)',
-    'i (usually|always|normally|prefer)|i [^.?!]*(right|correct)(?=\?)', '(do|should|are|shall) we (use|have|run|keep|store|deploy|host|pay|prefer|own|still|meet)',
+    '(?<!oh )my(?! (god|goodness|gosh|bad|pleasure|dear))|mine|ours?|about (me|us)',
+    '(do|am|should|will|would) i|should we|(who|what|where) (am|are) (i|we)',
+    'i (usually|always|normally|prefer)|i [^.?!]*(right|correct)(?=\?)',
+    '(do|should|are|shall) we (use|have|run|keep|store|deploy|host|pay|prefer|own|still|meet)',
     '(recommend|suggest) [^,.?!]*(me|us)']),
   (true, 'is about the user or their world', 'part', ARRAY[
     '我的|我们|咱|我[家司]|本(公司|组|项目)', '我(爸|妈|爷|奶|哥|弟|姐|妹|老婆|老公|妻子|丈夫|儿子|女儿|孩子|[男女]朋?友|朋友|同事|老板|上司|[猫狗组队])',
@@ -59,7 +69,8 @@ VALUES
     '[给帮]我推荐|(了解|认识|知道)我']),
 
   (true, 'follows up on what was said', 'whole', ARRAY[
-    '(and|but|so|or) ([^ ,?]+ ?){1,5}\?', '(and )?then( what)?', 'why( not| so| is that)?|how( so| come)?', '(what|how) about .{1,40}', 'what (else|then|now)|which ones?|like what|such as',
+    '(and|but|so|or) ([^ ,?]+ ?){1,5}\?', '(and )?then( what)?', 'why( not| so| is that)?|how( so| come)?',
+    '(what|how) about .{1,40}', 'what (else|then|now)|which ones?|like what|such as',
     'anything else|and you|tell me more|go on|continue|keep going|carry on|elaborate|explain more|(more|further) details?',
     '(on|in|for|with|without|at|from|under|using) (?!wh)([^ ,?]+ ?){1,4}\?', '(the )?same (for|with|on) .{1,30}']),
   (true, 'follows up on what was said', 'whole', ARRAY[
@@ -149,7 +160,8 @@ BEGIN
     RETURN;
   END IF;
   FOR cue IN SELECT * FROM _cues() LOOP
-    pattern := replace(array_to_string(cue.phrases, '|'), '@', CASE cue.form WHEN 'word' THEN '(i|we|you|me|us)' ELSE '(我|你|您|咱)们?' END);
+    pattern := replace(array_to_string(cue.phrases, '|'), '@',
+                       CASE cue.form WHEN 'word' THEN '(i|we|you|me|us)' ELSE '(我|你|您|咱)们?' END);
     pattern := CASE cue.form WHEN 'word' THEN '\m(' || pattern || ')\M'
                              WHEN 'whole' THEN '^((' || pattern || ')[\s,.?!。、~]*)+$'
                              ELSE pattern END;

@@ -65,10 +65,11 @@ AS $$
 DECLARE
   shown text := pg_catalog."left"(content, 20 * most) || '…';
   size integer := hindsight.tokens(shown);
+  kept integer;
 BEGIN
   WHILE size > most AND pg_catalog.length(shown) > 2 LOOP
-    -- by its share; minus the mark, and one, so that it ends
-    shown := pg_catalog.rtrim(pg_catalog."left"(shown, greatest(1, pg_catalog.length(shown)::bigint * most / size - 2)::integer)) || '…';
+    kept := greatest(1, pg_catalog.length(shown)::bigint * most / size - 2); -- by its share, less the mark and one: so it ends
+    shown := pg_catalog.rtrim(pg_catalog."left"(shown, kept)) || '…';
     size := hindsight.tokens(shown);
   END LOOP;
   RETURN shown;
