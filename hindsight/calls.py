@@ -38,8 +38,21 @@ STORE_VECTORS = {"store", "update_memory", "embed_memory"}
 RETRIED = {"40001", "40P01"}
 """SQLSTATEs of a transaction that lost a race and may simply run again: serialization failure, deadlock."""
 
-_TEXTS = {"bank", "content", "query", "type", "session_id", "source", "slot", "context", "reason", "role", "relation"}
-_WHOLE_NUMBERS = {"top_k", "hops", "sequence", "expected_version"}
+_TEXTS = {
+    "bank",
+    "content",
+    "query",
+    "type",
+    "session_id",
+    "source",
+    "slot",
+    "context",
+    "reason",
+    "role",
+    "relation",
+    "message",
+}
+_WHOLE_NUMBERS = {"top_k", "hops", "max_tokens", "sequence", "expected_version"}
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -48,6 +61,7 @@ OTHER_NAMES = {
     "k": "top_k",
     "n": "top_k",
     "n_results": "top_k",
+    "token_budget": "max_tokens",
     "user_id": "bank",
     "agent_id": "bank",
     "namespace": "bank",
@@ -121,11 +135,11 @@ def moment(value: Moment | None, argument: str) -> datetime | None:
 
 
 def identifier(value: UUID | str, argument: str = "memory_id") -> UUID:
-    """A UUID, or InvalidArgument."""
+    """A UUID, also as the citation `[m:<id>]`; or InvalidArgument."""
     if isinstance(value, UUID):
         return value
     try:
-        return UUID(str(value))
+        return UUID(str(value).strip().strip("[]").removeprefix("m:"))
     except ValueError:
         raise InvalidArgument(
             f"{argument} is not a UUID: {value!r}", hint="recall and store return the ids of memories"

@@ -28,7 +28,7 @@ from hindsight.config import load_settings
 from hindsight.database import database_url, head, migrate, migration_script
 from hindsight.embedding import embedding_provider
 from hindsight.measuring_commands import bench_recall, eval_recall
-from hindsight.memory_commands import forget, get, history, recall, restore, store
+from hindsight.memory_commands import forget, get, history, recall, restore, should_recall, store
 from hindsight.postgres_url import sqlalchemy_url
 from hindsight.sync_client import Hindsight
 from hindsight.tuning_commands import calibrate, index
@@ -40,7 +40,8 @@ Settings come from the environment and from .env: see docs/configuration.md.
 
 Exit codes:
   0    done
-  1    recall found nothing; or something in the demo did not hold
+  1    recall found nothing, should-recall says no; or something in the
+       demo did not hold
   2    the command line, a value or a setting is wrong
   3    no such bank, memory or model
   4    a conflict with what is stored
@@ -61,7 +62,7 @@ app = App(
     result_action="return_value",
 )
 
-for command in (store, recall, get, history, forget, restore):
+for command in (store, recall, should_recall, get, history, forget, restore):
     app.command(command)
 app.command(eval_recall, name="eval")
 app.command(bench_recall, name="bench")

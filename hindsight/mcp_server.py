@@ -30,7 +30,7 @@ from hindsight.config import Settings, load_settings
 from hindsight.errors import HindsightError
 from hindsight.guidance import FORGET, GUIDANCE, RECALL, STORE, UPDATE
 from hindsight.refusals import INTERNAL, is_internal, refusal
-from hindsight.results import Recollection
+from hindsight.results import Context
 from hindsight.service import MemoryService, log
 from hindsight.surrogates import RewrittenLines, restored
 
@@ -97,18 +97,18 @@ class MemoryTool(FunctionTool):
 
 
 def answer(result: Any) -> ToolResult:
-    """A result as structured content, and as text: the same JSON, with rounded numbers and without what is empty."""
-    plain = to_jsonable_python(result)
-    structured = {"memories": plain} if isinstance(plain, list) else plain
-    if isinstance(result, Recollection) and result.warnings:
-        structured["warnings"] = result.warnings
-    text = json.dumps(_compact(structured), ensure_ascii=False, separators=(",", ":"))
+    """A result as structured content, and as text: what was recalled as its block, all else as the same JSON, short."""
+    structured = to_jsonable_python(result)
+    if isinstance(result, Context):
+        text = result.block or "Nothing relevant is remembered."
+    else:
+        text = json.dumps(_compact(structured), ensure_ascii=False, separators=(",", ":"))
     return ToolResult(content=text, structured_content=structured)
 
 
 def _compact(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _compact(item) for key, item in value.items() if item not in (None, [], {}) or key == "memories"}
+        return {key: _compact(item) for key, item in value.items() if item not in (None, [], {})}
     if isinstance(value, list):
         return [_compact(item) for item in value]
     return round(value, 4) if isinstance(value, float) else value

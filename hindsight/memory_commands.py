@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -107,40 +107,65 @@ def recall(
         bool | None, Parameter(negative="--no-rewrite", help="Let the language model add queries; HINDSIGHT_REWRITE.")
     ] = None,
     context: Annotated[str | None, Parameter(help="What was said before, for --rewrite.")] = None,
+    block: Annotated[bool, Parameter(help="Show a block of text for a prompt instead.")] = False,
+    max_tokens: Annotated[int, Parameter(help="How many tokens that block may have.")] = 1000,
     common: Common = COMMON,
 ) -> int:
     """Show the best memories for a query, each with its score and the parts that make it."""
     client, bank = common.open()
     with client:
-        found = client.recall(
-            bank,
-            query,
-            top_k=top_k,
-            types=label_list(types),
-            tags=label_list(tags),
-            all_tags=label_list(all_tags),
-            no_tags=label_list(no_tags),
-            since=since,
-            until=until,
-            session_id=session_id,
-            entities=label_list(entities),
-            metadata=json_object(metadata, "metadata"),
-            min_confidence=min_confidence,
-            min_score=min_score,
-            hops=hops,
-            diversity=diversity,
-            include_pending=include_pending,
-            as_of=as_of,
-            rerank=rerank,
-            rewrite=rewrite,
-            context=context,
-        )
-    for warning in found.warnings:
+        arguments: dict[str, Any] = {
+            "top_k": top_k,
+            "types": label_list(types),
+            "tags": label_list(tags),
+            "all_tags": label_list(all_tags),
+            "no_tags": label_list(no_tags),
+            "since": since,
+            "until": until,
+            "session_id": session_id,
+            "entities": label_list(entities),
+            "metadata": json_object(metadata, "metadata"),
+            "min_confidence": min_confidence,
+            "min_score": min_score,
+            "hops": hops,
+            "diversity": diversity,
+            "include_pending": include_pending,
+            "as_of": as_of,
+            "rerank": rerank,
+            "rewrite": rewrite,
+            "context": context,
+        }
+        if block:
+            read = client.recall_context(bank, query, max_tokens=max_tokens, **arguments)
+            show(common.as_json, read, *([read.block] if read.block else []))
+            warnings, is_empty = read.warnings, not read.block
+        else:
+            found = client.recall(bank, query, **arguments)
+            show(common.as_json, found, *(tables.recalled_lines(found) if found else []))
+            warnings, is_empty = found.warnings, not found
+    for warning in warnings:
         note(warning)
-    show(common.as_json, found, *(tables.recalled_lines(found) if found else []))
-    if not found:
+    if is_empty:
         note(f"nothing found in the bank {bank!r}")
-    return 0 if found else 1
+    return 1 if is_empty else 0
+
+
+def should_recall(
+    message: Annotated[
+        str,
+        Parameter(help="The message; - reads it from standard input.", allow_leading_hyphen=True, validator=_no_option),
+    ],
+    /,
+    *,
+    common: Common = COMMON,
+) -> int:
+    """Say whether a message refers to the past or to something known, and why; exit code 1 if not."""
+    message = standard_input() if message == "-" else message
+    client, bank = common.open()
+    with client:
+        advice = client.should_recall(bank, message)
+    show(common.as_json, advice, f"{'yes' if advice else 'no'}: {tables.visible(advice.reason)}")
+    return 0 if advice else 1
 
 
 def get(memory_id: MemoryId, /, *, common: Common = COMMON) -> None:

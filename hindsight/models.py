@@ -283,6 +283,13 @@ class Memory(_MemoryColumns, Base):
             postgresql_with={"fastupdate": "off"},
             postgresql_where=text(LIVE),
         ),
+        Index(
+            "memory_names_idx",
+            text("_names_v1(bank_id, tags, entities, slot)"),  # as `alembic check` reads it, in our schema
+            postgresql_using="gin",
+            postgresql_with={"fastupdate": "off"},
+            postgresql_where=text(f"{LIVE} AND (slot IS NOT NULL OR tags <> '{{}}' OR entities <> '{{}}')"),
+        ),
         Index("memory_pending_idx", "bank_id", "changed_at", postgresql_where=text(PENDING)),
         Index(
             "memory_expiry_idx",

@@ -46,7 +46,7 @@ class Refused(Exception):  # noqa: N818
 
 
 def rest_routes(service: MemoryService) -> list[Route]:
-    """`GET /health`, `POST /api/memory`, `POST /api/recall`, `GET|PATCH|DELETE /api/memory/{memory_id}`."""
+    """`GET /health`, `GET|PATCH|DELETE /api/memory/{memory_id}`, and `POST` to the other routes of `/api`."""
 
     async def store(request: Request) -> Response:
         return _json(await perform(service.store, "store", await _sent(request)), 201)
@@ -54,7 +54,13 @@ def rest_routes(service: MemoryService) -> list[Route]:
     async def recall(request: Request) -> Response:
         found = await perform(service.recall, "recall", await _sent(request))
         # Beside the list, not around it: what is read as a list stays one where a step was left out.
-        return _json(found, headers={WARNINGS: json.dumps(found.warnings)} if found.warnings else None)
+        return _json(found.memories, headers={WARNINGS: json.dumps(found.warnings)} if found.warnings else None)
+
+    async def context(request: Request) -> Response:
+        return _json(await perform(service.recall, "context", await _sent(request)))
+
+    async def should_recall(request: Request) -> Response:
+        return _json(await perform(service.should_recall, "should_recall", await _sent(request)))
 
     async def memory(request: Request) -> Response:
         found: Memory | Forgotten
@@ -85,6 +91,8 @@ def rest_routes(service: MemoryService) -> list[Route]:
         Route("/health", health, methods=["GET"]),
         Route("/api/memory", _told(store), methods=["POST"]),
         Route("/api/recall", _told(recall), methods=["POST"]),
+        Route("/api/context", _told(context), methods=["POST"]),
+        Route("/api/should_recall", _told(should_recall), methods=["POST"]),
         Route("/api/memory/{memory_id}", _told(memory), methods=["GET", "PATCH", "DELETE"]),
     ]
 

@@ -84,6 +84,32 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What recall found, and a block of text for a prompt that holds as much of it as `max_tokens` allow.
+
+    citations: the memories that stand in the block, in its order, each there as `[m:<id>]`. tokens: about how many the
+    block has. An empty block: nothing relevant is known. warnings: a sentence for each step that was left out.
+    """
+
+    block: str
+    citations: list[UUID]
+    tokens: int
+    memories: list[Recalled]
+    warnings: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallAdvice:
+    """Whether a message asks for memory, and why. It is true where `recall` is."""
+
+    recall: bool
+    reason: str
+
+    def __bool__(self) -> bool:
+        return self.recall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """A memory by its id. state: live, pending, expired, archived or superseded."""
 

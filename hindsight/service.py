@@ -29,7 +29,7 @@ from hindsight.arguments import (
 from hindsight.client import AsyncHindsight
 from hindsight.config import Settings
 from hindsight.errors import DatabaseUnavailable, InvalidArgument, UnknownBank, UnknownMemory
-from hindsight.results import TYPES, Forgotten, Memory, Recollection, Stored
+from hindsight.results import TYPES, Context, Forgotten, Memory, RecallAdvice, Stored
 
 log = logging.getLogger("hindsight.server")
 
@@ -230,12 +230,20 @@ class MemoryService:
         rewrite: Annotated[
             Choice, Field(description="Let the language model add search queries; else as configured.")
         ] = None,
+        max_tokens: Annotated[
+            Whole,
+            Field(
+                description="How many tokens the text of the answer may have; 1,000 if left out.",
+                json_schema_extra={"minimum": 1, "maximum": 1_000_000},
+            ),
+        ] = None,
         bank: Bank = None,
-    ) -> Recollection:
-        """The best memories for a query, best first. An empty filter filters nothing."""
-        found = await self.client.recall(
+    ) -> Context:
+        """The best memories for a query, best first, and as text for a prompt. An empty filter filters nothing."""
+        found = await self.client.recall_context(
             bank or self.settings.bank,
             query or "",
+            max_tokens=1000 if max_tokens is None else max_tokens,
             top_k=10 if top_k is None else top_k,
             types=types,
             tags=tags,
@@ -259,6 +267,10 @@ class MemoryService:
         for warning in found.warnings:
             log.warning("recall: %s", warning)
         return found
+
+    async def should_recall(self, message: Required, bank: Bank = None) -> RecallAdvice:
+        """Whether a message asks for memory."""
+        return await self.client.should_recall(bank or self.settings.bank, message)
 
     async def get(self, memory_id: MemoryId, bank: Bank = None) -> Memory:
         """One memory by its id."""

@@ -46,11 +46,13 @@ from hindsight.query_cache import QueryCache
 from hindsight.reranking import Reranker, reranker_from
 from hindsight.results import (
     BankStatus,
+    Context,
     Event,
     Forgotten,
     Memory,
     Model,
     Neighbour,
+    RecallAdvice,
     Recalled,
     Recollection,
     SampledMemory,
@@ -267,6 +269,32 @@ class Hindsight:
             except EndpointFailure as failure:
                 warnings.append(f"The results have their plain order: {failure}")
         return Recollection(found[:top_k], warnings)
+
+    def recall_context(
+        self, bank: str, query: str | Sequence[str] = "", *, max_tokens: int = 1000, **arguments: Any
+    ) -> Context:
+        """What `recall` finds, as one block of text for a prompt, within `max_tokens` (1 to 1,000,000), with citations.
+
+        arguments: those of `recall`. Each memory stands on a line with its age and what makes it doubtful. The best is
+        there whatever the budget; one of more than 500 tokens is shortened.
+        """
+        memories = self.recall(bank, query, **arguments)
+        found = self._transaction(
+            "context_block",
+            [
+                {
+                    "bank": bank,
+                    "memory_ids": [memory.memory_id for memory in memories],
+                    "max_tokens": max_tokens,
+                    "as_of": moment(arguments.get("as_of"), "as_of"),
+                }
+            ],
+        )
+        return Context(**found[0][0], memories=memories, warnings=memories.warnings)
+
+    def should_recall(self, bank: str, message: str) -> RecallAdvice:
+        """Whether a message refers to the past, to the user or to something that the bank knows, by rules; and why."""
+        return (self._rows(RecallAdvice, "should_recall", bank=bank, message=message))[0]
 
     def get(self, bank: str, memory_id: UUID | str) -> Memory:
         """One memory by its id. A forgotten one is not there: UnknownMemory."""

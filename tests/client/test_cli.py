@@ -319,7 +319,7 @@ def test_reembed_gives_memories_the_model_they_lack(hindsight: Command, monkeypa
 def test_help_names_every_command_and_exit_code(hindsight: Command) -> None:
     shown = hindsight("--help").out
     commands = ["serve", "mcp", "migrate", "status", "reembed", "demo"]
-    for command in [*commands, "store", "recall", "get", "history", "forget", "restore"]:
+    for command in [*commands, "store", "recall", "should-recall", "get", "history", "forget", "restore"]:
         assert f" {command} " in shown
     for code in (0, 1, 2, 3, 4, 5, 69, 70, 130):
         assert f"\n  {code} " in shown
@@ -359,3 +359,24 @@ def test_psql_opens_on_the_configured_database(fresh_url: str) -> None:
         env={**os.environ, "DATABASE_URL": fresh_url}, capture_output=True, text=True,
     )  # fmt: skip
     assert (run.returncode, run.stdout) == (0, "0\n"), run.stderr
+
+
+def test_a_block_for_a_prompt_is_shown_within_its_budget(hindsight: Command) -> None:
+    memory_id = stored_id(hindsight("store", SENTENCE, "--type", "preference", "--json"))
+    shown = hindsight("recall", "docker compose", "--block")
+    assert shown.code == 0
+    assert shown.out.splitlines()[2:] == [f"- [m:{memory_id}] just now, preference: {SENTENCE}", "</memories>"]
+    assert hindsight("get", f"[m:{memory_id}]").code == 0
+    found = hindsight("recall", "docker compose", "--block", "--max-tokens", "300", "--json").json
+    assert (found["citations"], found["tokens"] <= 300) == ([memory_id], True)
+    nothing = hindsight("recall", "冰淇淋", "--block")
+    assert (nothing.code, nothing.out) == (1, "")
+    assert hindsight("recall", "docker", "--block", "--max-tokens", "0").code == 2
+
+
+def test_a_message_is_said_to_ask_for_memory_or_not(hindsight: Command) -> None:
+    hindsight("store", SENTENCE)
+    yes, no = hindsight("should-recall", "和上次一样"), hindsight("should-recall", "-", stdin=b"thanks!")
+    assert (yes.code, yes.out) == (0, "yes: refers to the past: 上次\n")
+    assert (no.code, no.out) == (1, "no: small talk: thanks!\n")
+    assert hindsight("should-recall", "why?", "--json").json["recall"] is True

@@ -364,3 +364,30 @@ for number in range(1000):
     time.sleep(0.2)
     with Hindsight.connect(shared_url, settings=WORDS_ONLY) as memory:
         assert [memory.get(bank, memory_id).content for memory_id in acknowledged] == [f"memory {n}" for n in range(25)]
+
+
+def test_a_block_holds_what_recall_found_and_follows_its_arguments(client: Any, own_bank: str) -> None:
+    kept = [client.store(own_bank, f"docker 笔记 {place}", tags=["a"]).memory_id for place in range(3)]
+    client.store(own_bank, "docker 笔记 untagged")
+    found = client.recall_context(own_bank, "docker 笔记", tags="a", top_k=2, max_tokens=500)
+    assert found.citations == [memory.memory_id for memory in found.memories]
+    assert len(found.citations) == 2
+    assert set(found.citations) <= set(kept)
+    assert all(f"- [m:{memory.memory_id}] just now: {memory.content}\n" in found.block for memory in found.memories)
+    client.forget(own_bank, f"[m:{kept[0]}]")
+    assert kept[0] not in client.recall_context(own_bank, "docker 笔记").citations
+    then = found.memories[0].created_at
+    assert client.recall_context(own_bank, "docker", as_of=then.isoformat()).block.count("just now") >= 1
+    assert client.recall_context(own_bank, "", types="todo").block == ""
+    with pytest.raises(errors.InvalidArgument, match="Did you mean top_k"):
+        client.recall_context(own_bank, "docker", limit=3)
+    with pytest.raises(errors.InvalidArgument, match="max_tokens must lie between"):
+        client.recall_context(own_bank, "docker", max_tokens=0)
+
+
+def test_a_message_that_asks_for_memory_is_true(client: Any, own_bank: str) -> None:
+    assert client.should_recall(own_bank, "还记得吗")
+    advice = client.should_recall(own_bank, "谢谢")
+    assert (bool(advice), advice.recall, advice.reason) == (False, False, "small talk: 谢谢")
+    with pytest.raises(errors.UnknownBank):
+        client.should_recall("no-such-bank", "还记得吗")

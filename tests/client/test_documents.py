@@ -119,7 +119,7 @@ def test_the_commands_of_the_documents_exist() -> None:
 
     for document in [*sorted(ROOT.glob("docs/*.md")), ROOT / "README.md"]:
         text = document.read_text(encoding="utf-8")
-        for command in re.findall(r"^(?:\$ )?hindsight ([a-z]+)", text, re.MULTILINE):
+        for command in re.findall(r"^(?:\$ )?hindsight ([a-z-]+)", text, re.MULTILINE):
             assert command in app, f"{document.name}: hindsight {command}"
         for target in re.findall(r"^(?:\$ )?make ([a-z]+)", text, re.MULTILINE):
             assert f"\n{target}:" in (ROOT / "Makefile").read_text(encoding="utf-8"), f"{document.name}: make {target}"
@@ -154,6 +154,7 @@ def test_the_python_shown_runs(fresh_url: str) -> None:
     )
     assert run.returncode == 0, run.stderr
     assert "MySQL 8.4 (vector, text, entity)" in run.stdout
+    assert "just now, decision: The database is MySQL 8.4\n</memories>\n" in run.stdout
     assert run.stdout.endswith("['stored', 'forgotten']\n")
 
 

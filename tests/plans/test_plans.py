@@ -184,6 +184,22 @@ def test_one_memory_and_its_history_are_read_by_key(filled: Database) -> None:
     assert rows_read(plan) == 1
 
 
+def test_a_block_reads_its_memories_by_key(filled: Database) -> None:
+    ids = [row["memory_id"] for row in filled.call("recall", bank=LARGE, query="unique5 unique6 unique7", top_k=3)]
+    plan = plans_of(filled, "SELECT * FROM hindsight.context_block('large', %s)", (ids,))
+    assert "memory_pkey" in indexes(plan)
+    assert rows_read(plan) <= 2 * len(ids)
+
+
+def test_what_a_message_names_is_looked_up_in_the_index_of_names(filled: Database) -> None:
+    filled.rows("UPDATE hindsight.memory SET entities = '{Gizmo}' WHERE content ~ '^large 1?[0-9]{2}3 '")
+    for message, known in (("is the gizmo ready?", True), ("is the widget ready?", False)):
+        plan = plans_of(filled, "SELECT * FROM hindsight.should_recall('large', %s)", (message,))
+        assert "memory_names_idx" in indexes(plan)
+        assert rows_read(plan) <= known
+        assert filled.one("should_recall", bank=LARGE, message=message)["recall"] is known
+
+
 def test_storing_looks_a_content_up_by_its_digest(filled: Database) -> None:
     plan = plans_of(filled, "SELECT * FROM hindsight.store('large', 'a sentence that is new')")
     assert "memory_content_key" in indexes(plan)

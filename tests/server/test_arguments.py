@@ -63,7 +63,8 @@ async def test_recall_answers_or_refuses_anything(service, arguments):
     except HindsightError as error:
         assert_sentence(error)
     else:
-        assert all(isinstance(memory, Recalled) and 0 <= memory.score <= 1 for memory in found)
+        assert all(isinstance(memory, Recalled) and 0 <= memory.score <= 1 for memory in found.memories)
+        assert found.block.count("[m:") == len(found.citations)
 
 
 @EXAMPLES

@@ -17,7 +17,7 @@ from hindsight.config import Settings
 from hindsight.errors import BY_SQLSTATE, ConfigurationError, DatabaseError, HindsightError
 from hindsight.http_server import is_loopback, refuse_open_door
 from hindsight.refusals import refusal
-from hindsight.results import Forgotten, Memory, Recalled, Stored
+from hindsight.results import Context, Forgotten, Memory, Recalled, Stored
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 TOKEN = "open-sesame-0123456789"
@@ -179,6 +179,22 @@ def test_health_is_503_without_a_secret_when_the_database_is_gone(server, new_da
     assert started.end() == 0
 
 
+def test_a_block_for_a_prompt_is_what_memory_recall_answers(http, bank):
+    stored = http.ask("POST", "/api/memory", {"content": "外币汇率换算接口每天凌晨更新一次", "bank": bank})
+    found = http.ask("POST", "/api/context", {"query": "汇率换算", "bank": bank, "max_tokens": "300"})
+    assert (found.status, set(found.json)) == (200, names(Context))
+    assert found.json["citations"] == [stored.json["memory_id"]]
+    assert "just now: 外币汇率换算接口每天凌晨更新一次" in found.json["block"]
+    assert http.ask("POST", "/api/context", {"max_tokens": -1, "bank": bank}).status == 400
+
+
+def test_a_message_is_said_to_ask_for_memory_or_not(http, bank):
+    assert http.ask("POST", "/api/should_recall", {"message": "还记得吗", "bank": bank}).json["recall"] is True
+    no = http.ask("POST", "/api/should_recall", {"message": "ok", "bank": bank})
+    assert no.json == {"recall": False, "reason": "small talk: ok"}
+    assert "needs message" in http.ask("POST", "/api/should_recall", {"bank": bank}).error["message"]
+
+
 # ---- MCP ----------------------------------------------------------------------------------------------------------
 
 
@@ -199,7 +215,7 @@ def test_a_request_over_streamable_http_needs_no_session(http):
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
     body["params"] = {"name": "memory_recall", "arguments": {"query": "上次"}}
     answer = http.ask("POST", "/mcp", body, Accept="application/json, text/event-stream")
-    assert answer.json["result"]["structuredContent"] == {"memories": []}
+    assert answer.json["result"]["structuredContent"]["memories"] == []
 
 
 # ---- who may come in ----------------------------------------------------------------------------------------------

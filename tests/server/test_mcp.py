@@ -17,11 +17,12 @@ from hindsight.database import migrate
 from hindsight.errors import AccessDenied, DatabaseUnavailable
 from hindsight.guidance import GUIDANCE
 from hindsight.mcp_server import build_server
-from hindsight.results import TYPES, Recalled
+from hindsight.results import TYPES, Context, Recalled
 from hindsight.service import MemoryService
 
 NAMES = ["memory_store", "memory_recall", "memory_update", "memory_forget"]
 NOBODY = "00000000-0000-4000-8000-000000000000"
+NOTHING: dict[str, Any] = {"block": "", "citations": [], "tokens": 0, "memories": []}
 
 
 def keys_of(schema: Any) -> Iterator[str]:
@@ -107,22 +108,47 @@ async def test_what_was_stored_is_recalled_with_every_part_of_its_score(call):
     assert memory["channels"] == ["text"]
 
 
-async def test_the_text_of_an_answer_is_the_same_json_without_what_is_empty(client, own):
-    await client.call_tool("memory_store", {"content": "外币汇率换算接口每天凌晨更新一次", "bank": own})
+async def test_the_text_of_a_recall_is_a_block_for_the_prompt_and_its_structure_holds_the_same(client, own):
+    stored = await client.call_tool("memory_store", {"content": "外币汇率换算接口每天凌晨更新一次", "bank": own})
     result = await client.call_tool("memory_recall", {"query": "汇率换算", "bank": own})
-    (short,) = json.loads(result.content[0].text)["memories"]
-    (full,) = result.structured_content["memories"]
-    assert short["content"] == full["content"] == "外币汇率换算接口每天凌晨更新一次"
-    assert short["score"] == pytest.approx(full["score"], abs=1e-4)
-    assert short == {
-        key: pytest.approx(full[key], abs=1e-4) if isinstance(full[key], float) else full[key] for key in short
-    }
+    memory_id = stored.structured_content["memory_id"]
+    structured = result.structured_content
+    assert result.content[0].text == structured["block"]
+    assert f"- [m:{memory_id}] just now: 外币汇率换算接口每天凌晨更新一次\n" in structured["block"]
+    assert structured["citations"] == [memory_id] == [memory["memory_id"] for memory in structured["memories"]]
+    nothing = await client.call_tool("memory_recall", {"query": "冰淇淋", "bank": own})
+    assert nothing.content[0].text == "Nothing relevant is remembered."
+    assert nothing.structured_content == NOTHING
+
+
+async def test_max_tokens_bounds_the_text_and_not_the_structure(call, refused):
+    for place in range(5):
+        await call("memory_store", content=f"note {place} about the harbour")
+    found = await call("memory_recall", query="harbour", max_tokens="150")
+    assert 0 < len(found["citations"]) < len(found["memories"]) == 5
+    assert found["tokens"] <= 150
+    assert "max_tokens must lie between 1 and 1000000, got 0" in await refused("memory_recall", max_tokens=0)
+
+
+async def test_a_citation_as_it_stands_in_the_block_is_taken_as_the_id(call):
+    stored = await call("memory_store", content="the deploy key is kept in vault A")
+    forgotten = await call("memory_forget", memory_id=f"[m:{stored['memory_id']}]")
+    assert forgotten == {"memory_id": stored["memory_id"], "outcome": "forgotten"}
+
+
+async def test_the_text_of_another_answer_is_the_same_json_without_what_is_empty(client, own):
+    stored = await client.call_tool("memory_store", {"content": "the harbour master is Ada", "bank": own})
+    memory_id = stored.structured_content["memory_id"]
+    result = await client.call_tool("memory_update", {"memory_id": memory_id, "confidence": 0.123456, "bank": own})
+    short, full = json.loads(result.content[0].text), result.structured_content
+    assert (short["confidence"], full["confidence"]) == (0.1235, 0.123456)
+    assert short == {key: short["confidence"] if key == "confidence" else full[key] for key in short}
     assert all(full[key] in (None, [], {}) for key in full.keys() - short.keys())
 
 
 async def test_nothing_relevant_is_an_empty_list(call):
     await call("memory_store", content="the staging database lives in Frankfurt")
-    assert await call("memory_recall", query="favourite ice cream") == {"memories": []}
+    assert await call("memory_recall", query="favourite ice cream") == NOTHING
 
 
 async def test_a_correction_takes_the_old_texts_place(call):
@@ -293,7 +319,7 @@ async def test_a_time_without_a_zone_is_utc(call):
 
 
 async def test_one_argument_under_two_names_must_say_one_thing(call, refused):
-    assert await call("memory_recall", query="x", types=["fact"], type_filter=["fact"]) == {"memories": []}
+    assert await call("memory_recall", query="x", types=["fact"], type_filter=["fact"]) == NOTHING
     assert "got types twice" in await refused("memory_recall", query="x", types=["fact"], type_filter=["todo"])
 
 
@@ -340,7 +366,7 @@ async def test_a_nul_is_refused_by_name_and_every_other_character_comes_back(cal
 
 
 class Broken(MemoryService):
-    async def recall(self) -> list[Recalled]:
+    async def recall(self) -> Context:
         raise RuntimeError("SELECT secret FROM postgresql://user:password@host/db")
 
 
@@ -375,7 +401,7 @@ async def test_a_database_without_the_schema_is_waited_for(settings, new_databas
         await asyncio.sleep(0.05)
     await asyncio.to_thread(migrate, late.database_url.get_secret_value())
     client = await asyncio.wait_for(opening, 10)
-    assert (await client.call_tool("memory_recall", {})).structured_content == {"memories": []}
+    assert (await client.call_tool("memory_recall", {})).structured_content == NOTHING
     await client.close()
 
 

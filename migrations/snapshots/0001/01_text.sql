@@ -160,3 +160,29 @@ RETURN (
   FROM (SELECT hindsight.text_tsv_v1(language, content) AS words) AS said);
 COMMENT ON FUNCTION hindsight.document_tsv_v1(text, text, text[], text[], text, text) IS
   'The weighted lexemes of a memory: A content, B tags, entities and slot, C context.';
+
+-- _name_units_v1: a text as the units that names are made of: words and numbers in lower case, with their + or # (C++, F#),
+-- and single characters of scripts that do not separate words.
+CREATE OR REPLACE FUNCTION hindsight._name_units_v1(content text)
+  RETURNS text[]
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN ARRAY(
+  SELECT match.groups[1]
+  FROM pg_catalog.regexp_matches(pg_catalog.lower(pg_catalog.normalize(content, 'NFKC')),
+         '([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]'
+         '|[^\x01-\x2f\x3a-\x60\x7b-\xbf\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2000-\u206f\u3000-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+[+#]*)', 'g')
+         WITH ORDINALITY AS match(groups, place)
+  ORDER BY match.place
+);
+
+-- _names_v1: what a memory calls the things it is about (tags, entities, slot), each as its units in one ("New York" and
+-- new-york are newyork) after its bank. An index holds them, for should_recall: the bank is in the key, so that no plan
+-- can prefer an index of the bank's rows and compute this for each of them.
+CREATE OR REPLACE FUNCTION hindsight._names_v1(bank_id bigint, tags text[], entities text[], slot text)
+  RETURNS text[]
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 1000
+RETURN ARRAY(
+  SELECT DISTINCT bank_id || ':' || pg_catalog.array_to_string(hindsight._name_units_v1(label), '')
+  FROM pg_catalog.unnest(tags OPERATOR(pg_catalog.||) entities OPERATOR(pg_catalog.||) slot) AS label
+  WHERE label IS NOT NULL
+);
