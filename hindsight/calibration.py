@@ -27,7 +27,7 @@ from hindsight.embedding import Embedder
 from hindsight.errors import EmbeddingError, InvalidArgument
 from hindsight.results import SampledMemory
 
-FALSE_RATE = 0.005
+FALSE_RATE = 0.003
 LANGUAGES = ("zh", "en")
 LEAST_MEMORIES = 20  # of a bank whose floor is measured
 SAMPLE = Path(__file__).with_name("calibration_sample.json")

@@ -168,7 +168,9 @@ def _kept(story: _Story) -> None:
 
 def _recalled(story: _Story) -> None:
     story.title(f"3. Recall: {DOCKER}")
-    story.say("  score = similarity × confidence × decay × weight, similarity = 1 − (1 − semantic) × (1 − lexical)")
+    story.say(
+        "  score = similarity × confidence × decay × weight, similarity = 1 − (1 − semantic) × (1 − lexical) × (1 − activation)"
+    )
     story.say("  Decay counts from the last time a memory was confirmed: here it was stored a moment ago.")
     found = story.recall(DOCKER)
     tables.show(*tables.recalled_lines(found))
@@ -272,7 +274,7 @@ def _milliseconds(call: Callable[..., object], *arguments: Any) -> float:
 
 
 def _is_product(found: Recalled) -> bool:
-    similarity = 1 - (1 - (found.semantic or 0)) * (1 - found.lexical)
+    similarity = 1 - (1 - (found.semantic or 0)) * (1 - found.lexical) * (1 - found.activation)
     product = found.similarity * found.confidence * found.decay * found.weight
     return math.isclose(found.similarity, similarity, abs_tol=1e-9) and math.isclose(found.score, product, abs_tol=1e-9)
 

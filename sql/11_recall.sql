@@ -2,8 +2,9 @@
 
 -- recall: candidates come from each channel's index (10_candidate.sql); one exact score is computed over their union:
 --   score = similarity × confidence × exp(−λ · days) × weight, similarity = noisy-OR of semantic, lexical and activation.
--- Without min_score a memory must be relevant of its own: its cosine from the model's recall threshold on (where there is
--- none, similarity from 0.2 on), or at least half of the query's words by their IDF; or linked with one that is. An empty query lists what is known, the best kept first.
+-- Without min_score a memory must be relevant of its own: semantic from the model's recall threshold on, or from three quarters
+-- of it on with words in common (similarity from 0.4 on); where there is no vector, similarity from 0.2 on; or at least half
+-- of the query's words by their IDF; or linked with one that is. Words alone would lift what is unrelated over any threshold. An empty query lists what is known, the best kept first.
 -- Filters: types; tags (any of), all_tags, no_tags; since and until (when it was said, else stored); session_id; entities (any
 -- of); metadata (contains, or compares: _metadata_filter); min_confidence. as_of answers from what was believed at that moment.
 -- hops: 1 follows links and neighbours in the session, 0 does not. diversity: 0 takes the best; up to 1 passes over what
@@ -39,6 +40,7 @@ DECLARE
   filter _filter;
   used embedding_model;
   asked halfvec;
+  from_semantic double precision;
   is_large boolean;
   documents double precision := opened.documents;
   average_length double precision := opened.average_length;
@@ -83,6 +85,7 @@ BEGIN
   IF recall.embedding IS NOT NULL AND opened.model_id IS NOT NULL THEN -- else there is nothing to compare it with
     used := _bank_model(opened, recall.model);
     asked := _check_embedding(recall.embedding, used);
+    from_semantic := semantic(used.recall_threshold, used.floor);
     PERFORM set_config('hnsw.ef_search', used.hnsw_ef_search::text, true); -- until the end of this call: see the header
   END IF;
   IF asks_words THEN
@@ -142,8 +145,10 @@ BEGIN
     ),
     own AS MATERIALIZED (
       SELECT p.memory_id, s.similarity,
-             p.coverage >= 0.5 OR CASE WHEN p.semantic IS NULL THEN s.similarity >= 0.2
-                                       ELSE p.semantic >= semantic(used.recall_threshold, used.floor) END AS is_relevant
+             p.coverage >= 0.5
+             OR CASE WHEN p.semantic IS NULL THEN s.similarity >= 0.2
+                     ELSE p.semantic >= from_semantic OR (p.semantic >= 0.75 * from_semantic AND s.similarity >= 0.4)
+                END AS is_relevant
       FROM part AS p CROSS JOIN LATERAL (SELECT similarity(p.semantic, p.lexical)) AS s(similarity)
     ),
     activated AS MATERIALIZED ( -- noisy-OR over the edges; the relation of two neighbours in a session is NULL, and too weak to recall

@@ -22,7 +22,7 @@ from hindsight.service import MemoryService
 
 NAMES = ["memory_store", "memory_recall", "memory_update", "memory_forget"]
 NOBODY = "00000000-0000-4000-8000-000000000000"
-NOTHING: dict[str, Any] = {"block": "", "citations": [], "tokens": 0, "memories": []}
+NOTHING: dict[str, Any] = {"block": "", "citations": [], "tokens": 0, "memories": [], "warnings": []}
 
 
 def keys_of(schema: Any) -> Iterator[str]:

@@ -68,29 +68,29 @@ async def test_a_tool_gives_the_rerankers_order_and_warnings_only_where_there_ar
         for content in CONTENTS:
             await client.call_tool("memory_store", {"content": content})
 
-        async def recall(**more: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        async def recall(**more: Any) -> dict[str, Any]:
             result = await client.call_tool("memory_recall", {"query": QUERY, **more})
-            return result.structured_content, json.loads(result.content[0].text)
+            cited = [memory["memory_id"] for memory in result.structured_content["memories"]]
+            assert result.structured_content["citations"] == cited  # the block has the order of the list
+            return result.structured_content
 
-        plain, text = await recall(rerank=False, rewrite="no")
+        plain = await recall(rerank=False, rewrite="no")
         assert endpoint.requests == []
-        assert "warnings" not in plain
-        assert "relevance" not in text["memories"][0]
+        assert plain["warnings"] == []
         endpoint.replies.extend(answers(0.1, 0.7))
-        reranked, text = await recall()
+        reranked = await recall()
         assert [memory["content"] for memory in reranked["memories"]] == [
             memory["content"] for memory in plain["memories"]
         ][::-1]
         assert [memory["relevance"] for memory in reranked["memories"]] == [0.7, 0.1]
-        assert "warnings" not in reranked
+        assert reranked["warnings"] == []
         endpoint.replies.extend([Reply.error(500), Reply.error(500)])
-        failed, text = await recall()
+        failed = await recall()
         assert len(failed["memories"]) == 2
         assert [warning.partition(":")[0] for warning in failed["warnings"]] == [
             "The query was not rewritten",
             "The results have their plain order",
         ]
-        assert text["warnings"] == failed["warnings"]
 
 
 async def test_a_tool_shows_the_conversation_as_a_parameter_only_where_it_is_read(
