@@ -107,7 +107,7 @@ def bench(url: str, memories: int, queries: int, texts: Sequence[str] | None = N
     space = VectorSpace()
     texts = list(synthetic_texts(memories)) if texts is None else list(texts)
     memories = len(texts)
-    with Progress(console=Console(stderr=True), transient=True) as progress, _connected(url) as connection:
+    with Progress(console=Console(stderr=True), transient=True) as progress, connected(url) as connection:
         postgresql, pgvector = connection.execute(VERSIONS).fetchall()[0]
         report = Report(memories, queries, os.cpu_count(), postgresql, pgvector, dead_rows=dead_rows)
         loading = progress.add_task("loading", total=memories + SMALL_BANK)
@@ -125,7 +125,7 @@ def bench(url: str, memories: int, queries: int, texts: Sequence[str] | None = N
         statements = {
             "ours": OURS, "bare": BARE.format(**names), "textbook": TEXTBOOK.format(**names), "round trip": ROUND_TRIP,
         }  # fmt: skip
-        asked = _queries("large", texts, load.vectors("large", min(memories, CHUNK)), space, queries)
+        asked = questions("large", texts, load.vectors("large", min(memories, CHUNK)), space, queries)
         small = [{**query, "bank": "small"} for query in asked]
         here = {name: (connection, statement) for name, statement in statements.items()}
         report.samples = _times(here, asked, progress)
@@ -139,7 +139,7 @@ def bench(url: str, memories: int, queries: int, texts: Sequence[str] | None = N
     return report
 
 
-def _queries(bank: str, texts: Sequence[str], vectors: Vectors, space: VectorSpace, count: int) -> list[Query]:
+def questions(bank: str, texts: Sequence[str], vectors: Vectors, space: VectorSpace, count: int) -> list[Query]:
     """Questions for memories drawn by chance: some of the memory's words, and a vector near its own."""
     generator = random.Random(3)  # noqa: S311 for data, not for secrets
     drawn = [generator.randrange(len(vectors)) for _ in range(count)]
@@ -150,7 +150,7 @@ def _queries(bank: str, texts: Sequence[str], vectors: Vectors, space: VectorSpa
     ]
 
 
-def _connected(url: str) -> Connection[Any]:
+def connected(url: str) -> Connection[Any]:
     return psycopg.connect(url, autocommit=True, prepare_threshold=None)
 
 
@@ -175,13 +175,13 @@ def _times_with_dead_rows(
 ) -> dict[str, list[float]]:
     """Milliseconds in a copy of the database with dead rows, and in the one without, in turn."""
     copy, original = "with_dead_rows", conninfo_to_dict(url)["dbname"]
-    with _connected(make_conninfo(url, dbname="postgres")) as connection:
+    with connected(make_conninfo(url, dbname="postgres")) as connection:
         statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")  # to the template nobody is connected now
         connection.execute(statement.format(sql.Identifier(copy), sql.Identifier(str(original))))
     with (
         Progress(console=Console(stderr=True), transient=True) as progress,
-        _connected(make_conninfo(url, dbname=copy)) as there,
-        _connected(url) as here,
+        connected(make_conninfo(url, dbname=copy)) as there,
+        connected(url) as here,
     ):
         adding = progress.add_task("adding dead rows", total=dead_rows)
         load = Load(there, space, lambda rows: progress.advance(adding, rows))
@@ -203,7 +203,7 @@ def _throughput(url: str, queries: Sequence[Query]) -> float:
     """Recalls a second, over CONNECTIONS connections at once."""
 
     def ask(shift: int) -> None:
-        with _connected(url) as connection:
+        with connected(url) as connection:
             for query in [*queries[shift:], *queries[:shift]]:
                 connection.execute(OURS, query).fetchall()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import struct
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -57,7 +58,7 @@ class Load:
         self._connection = connection
         self._space = space
         self._advance = advance
-        self._index = ""
+        self._index = ("", "")  # name and definition
         self.seconds: dict[str, float] = {}
         connection.execute(_STAGE)
 
@@ -68,8 +69,8 @@ class Load:
         for bank in ("large", "small"):
             self._connection.execute("SELECT hindsight.create_bank(%s)", (bank,))
         self._connection.execute(_ADOPT, (model_id,))
-        ((name, self._index),) = self._connection.execute(_INDEX).fetchall()
-        self._connection.execute(sql.SQL("DROP INDEX hindsight.{}").format(sql.Identifier(name)))
+        (self._index,) = self._connection.execute(_INDEX).fetchall()
+        self._drop_index()
         return int(model_id)
 
     def vectors(self, bank: str, count: int, start: int = 0) -> Vectors:
@@ -90,9 +91,22 @@ class Load:
                 self._connection.execute(_EMPTY)
             self._advance(len(part))
 
-    def build_index(self) -> None:
+    def build_index(self, m: int | None = None, ef_construction: int | None = None) -> float:
+        """Builds the index of vectors, anew where there is one. Returns the seconds that it took."""
+        _, definition = self._index
+        if m is not None:
+            definition = re.sub(
+                r"WITH \(.*?\)", f"WITH (m = {m:d}, ef_construction = {ef_construction:d})", definition, count=1
+            )
+        self._drop_index()
+        started = time.perf_counter()
         with self._timed("index of vectors"):
-            self._connection.execute(self._index)
+            self._connection.execute(definition)
+        return time.perf_counter() - started
+
+    def _drop_index(self) -> None:
+        name, _ = self._index
+        self._connection.execute(sql.SQL("DROP INDEX IF EXISTS hindsight.{}").format(sql.Identifier(name)))
 
     def maintain(self) -> None:
         """What an operator lets run, VACUUM ANALYZE and hindsight.maintain for each bank, and a checkpoint."""

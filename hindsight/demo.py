@@ -168,9 +168,8 @@ def _kept(story: _Story) -> None:
 
 def _recalled(story: _Story) -> None:
     story.title(f"3. Recall: {DOCKER}")
-    story.say(
-        "  score = similarity × confidence × decay × weight, similarity = 1 − (1 − semantic) × (1 − lexical) × (1 − activation)"
-    )
+    story.say("  score = similarity × confidence × decay × weight")
+    story.say("  similarity = 1 − (1 − semantic) × (1 − lexical) × (1 − activation)")
     story.say("  Decay counts from the last time a memory was confirmed: here it was stored a moment ago.")
     found = story.recall(DOCKER)
     tables.show(*tables.recalled_lines(found))

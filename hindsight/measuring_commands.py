@@ -60,6 +60,9 @@ def bench_recall(
     dead_rows: Annotated[
         int, Parameter(help="Superseded and forgotten memories to add, then measure again.", validator=Number(gte=0))
     ] = 0,
+    curve: Annotated[
+        bool, Parameter(help="Instead: what HNSW's m, ef_construction and ef_search find, and how long they take.")
+    ] = False,
     plot: Annotated[Path | None, Parameter(help="A PNG file to draw the times into; needs the extra plot.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -71,9 +74,14 @@ def bench_recall(
         raise ConfigurationError("hindsight bench needs numpy: pip install numpy, or 'hindsight-memory[local]'")
     if plot and not importlib.util.find_spec("matplotlib"):
         raise ConfigurationError("--plot needs matplotlib: pip install 'hindsight-memory[plot]'")
-    from hindsight import bench, bench_report
+    from hindsight import bench, bench_curve, bench_report
     from hindsight.bench_data import read_texts
 
+    if curve:
+        with throwaway_database("bench", bench.SERVER) as (url, _):
+            measured = bench_curve.curves(url, memories, queries)
+        show(as_json, [one.as_dict() for one in measured], bench_curve.curve_table(measured))
+        return
     texts = read_texts(file, memories) if file else None
     if texts and len(texts) < memories:
         note(f"{file} holds {len(texts)} distinct texts: measuring with as many memories")

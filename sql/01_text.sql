@@ -113,7 +113,7 @@ DECLARE
   plain constant text := pg_catalog.normalize(pg_catalog.regexp_replace(pg_catalog.normalize(content, 'NFKD'),
     '[\u0300-\u036f\u064b-\u0652\u00ad\u200b-\u200f\u2060\ufeff]', '', 'g'), 'NFKC');
   folded constant text := pg_catalog.lower(plain);
-  cjk constant tsvector := hindsight._cjk_tsv_v1(folded, whole);
+  cjk constant tsvector := CASE WHEN folded ~ '[^\u0001-\u0dff]' THEN hindsight._cjk_tsv_v1(folded, whole) ELSE '' END;
   -- The parser would keep err-7731 as (err, -7731), tcp/ip as one path and 端口49222 as one word.
   words text := pg_catalog.regexp_replace(folded,
     '[-/\\_@#:+]|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2600-\u27bf\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff\U0001f300-\U0001faff]+'
@@ -127,7 +127,7 @@ BEGIN
   END IF;
   lexemes := pg_catalog.to_tsvector(language::regconfig, words);
   RETURN CASE WHEN language = 'english' THEN hindsight._base_forms_v1(lexemes) ELSE lexemes END
-    OPERATOR(pg_catalog.||) hindsight._identifier_tsv_v1(folded)
+    OPERATOR(pg_catalog.||) CASE WHEN folded ~ '[^\sa-z]' THEN hindsight._identifier_tsv_v1(folded) ELSE '' END
     OPERATOR(pg_catalog.||) cjk;
 END
 $$;
@@ -148,16 +148,24 @@ RETURN (
 CREATE OR REPLACE FUNCTION hindsight.document_tsv_v1(
   language text, content text, tags text[], entities text[], slot text, context text)
   RETURNS tsvector
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN (
-  SELECT pg_catalog.setweight(said.words, 'A')
-         OPERATOR(pg_catalog.||) pg_catalog.setweight(pg_catalog.ts_delete(
-           hindsight.text_tsv_v1(language, pg_catalog.concat_ws(' ', pg_catalog.array_to_string(tags, ' '),
-                                                                pg_catalog.array_to_string(entities, ' '), slot)),
-           pg_catalog.tsvector_to_array(said.words)), 'B')
-         OPERATOR(pg_catalog.||) pg_catalog.setweight(hindsight.text_tsv_v1(language, coalesce(context, '')), 'C')
-         OPERATOR(pg_catalog.||) pg_catalog.array_to_tsvector(hindsight._entity_lexemes_v1(entities || slot))
-  FROM (SELECT hindsight.text_tsv_v1(language, content) AS words) AS said);
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+AS $$
+DECLARE
+  said constant tsvector := hindsight.text_tsv_v1(language, content);
+  document tsvector := pg_catalog.setweight(said, 'A');
+  labels constant text := pg_catalog.concat_ws(' ', pg_catalog.array_to_string(tags, ' '), pg_catalog.array_to_string(entities, ' '), slot);
+BEGIN
+  IF labels <> '' THEN
+    document := document
+      OPERATOR(pg_catalog.||) pg_catalog.setweight(pg_catalog.ts_delete(hindsight.text_tsv_v1(language, labels), pg_catalog.tsvector_to_array(said)), 'B')
+      OPERATOR(pg_catalog.||) pg_catalog.array_to_tsvector(hindsight._entity_lexemes_v1(entities || slot));
+  END IF;
+  IF context <> '' THEN
+    document := document OPERATOR(pg_catalog.||) pg_catalog.setweight(hindsight.text_tsv_v1(language, context), 'C');
+  END IF;
+  RETURN document;
+END
+$$;
 COMMENT ON FUNCTION hindsight.document_tsv_v1(text, text, text[], text[], text, text) IS
   'The weighted lexemes of a memory: A content, B tags, entities and slot, C context.';
 

@@ -249,24 +249,28 @@ CREATE OR REPLACE FUNCTION hindsight._linked(
   RETURNS hindsight._edge[]
   LANGUAGE plpgsql STABLE
 AS $$
+DECLARE
+  has_links constant boolean := EXISTS (SELECT FROM hindsight.link AS l WHERE l.bank_id = of_bank);
 BEGIN
   RETURN (
     SELECT pg_catalog.array_agg((seed.memory_id, near.memory_id, near.weight, near.relation)::hindsight._edge)
     FROM pg_catalog.unnest(seeds) AS seed(memory_id)
-    JOIN hindsight.memory AS m ON m.bank_id = of_bank AND m.memory_id = seed.memory_id
     CROSS JOIN LATERAL (
       (SELECT l.to_id AS memory_id, 0.5 * l.weight AS weight, l.relation FROM hindsight.link AS l
-       WHERE l.bank_id = of_bank AND l.from_id = seed.memory_id AND l.created_at <= at AND (l.removed_at IS NULL OR l.removed_at > at)
+       WHERE has_links AND l.bank_id = of_bank AND l.from_id = seed.memory_id
+         AND l.created_at <= at AND (l.removed_at IS NULL OR l.removed_at > at)
        ORDER BY l.weight DESC LIMIT 10)
       UNION ALL
       (SELECT l.from_id, 0.5 * l.weight, l.relation FROM hindsight.link AS l
-       WHERE l.bank_id = of_bank AND l.to_id = seed.memory_id AND l.created_at <= at AND (l.removed_at IS NULL OR l.removed_at > at)
+       WHERE has_links AND l.bank_id = of_bank AND l.to_id = seed.memory_id
+         AND l.created_at <= at AND (l.removed_at IS NULL OR l.removed_at > at)
        ORDER BY l.weight DESC LIMIT 10)
       UNION ALL
       SELECT beside.memory_id, beside.weight, NULL
-      FROM hindsight._beside(of_bank, at, as_of, include_pending, m.session_id, coalesce(m.occurred_at, m.created_at)) AS b
+      FROM hindsight.memory AS m
+      CROSS JOIN LATERAL hindsight._beside(of_bank, at, as_of, include_pending, m.session_id, coalesce(m.occurred_at, m.created_at)) AS b
       CROSS JOIN LATERAL (VALUES (b.before_id, 0.2), (b.after_id, 0.1)) AS beside(memory_id, weight)
-      WHERE m.session_id IS NOT NULL AND beside.memory_id IS NOT NULL
+      WHERE m.bank_id = of_bank AND m.memory_id = seed.memory_id AND m.session_id IS NOT NULL AND beside.memory_id IS NOT NULL
     ) AS near);
 END
 $$;

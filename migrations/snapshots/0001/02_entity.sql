@@ -39,47 +39,52 @@ CREATE OR REPLACE FUNCTION hindsight.entities(content text)
 AS $$
 DECLARE
   plain constant text := pg_catalog."left"(pg_catalog.normalize(content, 'NFKC'), 10000);
+  quotes constant boolean := plain ~ '[《「『“"`]';
+  signs constant boolean := plain ~ '[0-9_@/#+]|[a-z]\.[a-z]';
+  capitals constant boolean := plain ~ '[A-Z\u00c0-\u00de]';
   capital constant text := '(?:[A-Z\u00c0-\u00de]|[a-z]{1,3}[A-Z])[A-Za-z0-9\u00c0-\u024f]*(?:[-’''][A-Z\u00c0-\u00de][A-Za-z0-9\u00c0-\u024f]*)*'
                            '\M(?![’''](?:t|m|re|ve|ll|d)\M)'; -- not Don't
-  mentions text[];
 BEGIN
-  IF plain ~ '[《「『“"`]' THEN
-    mentions := mentions || ARRAY(
-      SELECT pg_catalog.array_to_string(match, '')
-      FROM pg_catalog.regexp_matches(plain, '《([^《》\n]+)》|「([^「」\n]+)」|『([^『』\n]+)』|“([^“”\n]+)”|"([^"\n]+)"|`([^`\n]+)`', 'g') AS match);
+  IF NOT quotes AND NOT signs AND NOT capitals THEN
+    RETURN '{}';
   END IF;
-  IF plain ~ '[0-9_@/#+]|[a-z]\.[a-z]' THEN
-    mentions := mentions || ARRAY(
-      SELECT run
-      FROM pg_catalog.regexp_matches(plain, '[A-Za-z0-9_.+@/~#:%=&?-]+', 'g') AS match
-      CROSS JOIN LATERAL pg_catalog.btrim(match[1], ':-?=&%') AS near
-      CROSS JOIN LATERAL pg_catalog.rtrim(near, '.') AS run
-      WHERE run ~ '[0-9_.@/#+]'
-        AND run ~ ('^(?:https?://\S+|[\w.+-]+@[\w-]+\.[\w.-]+|~?\.{0,2}(?:/[\w.+@-]+){2,}|~?/[\w.+@-]+|v?\d+(?:\.\d+){1,3}[A-Za-z][\w.-]*|v\d[\w.]*|\d+(?:\.\d+){2,3}'
-                   '|[A-Za-z]+[-_.]?\d[\w.-]*|\w+(?:_\w+)+|[a-z]\w+(?:\.[a-z]\w+)+|[A-Za-z](?:\+\+|#)|[A-Za-z]+(?:-[A-Za-z]*\d\w*)+)$')
-        AND run !~* '^\d+(?:\.\d+)?(?:st|nd|rd|th|am|pm|k)$');
-  END IF;
-  IF plain ~ '\d' THEN
-    mentions := mentions || ARRAY(
-      SELECT match[1]
-      FROM pg_catalog.regexp_matches(plain,
-        '(\d+(?:[.,]\d+)*\s?(?:(?:%|°[CF]?|[KMGTk]i?B|[kMG]?Hz|[kcm]?m|km/h|mph|[km]?g|lbs?|[kM]?W|kWh|mAh|ms|min|hours?|minutes?|seconds?'
-        '|days?|weeks?|months?|years?|dollars?|euros?|USD|EUR|CNY|RMB|px|fps|tokens?)(?![[:alnum:]])'
-        '|个月|小时|分钟|秒|天|周|岁|元|块钱|美元|欧元|万|亿|公里|千米|厘米|毫米|米|公斤|千克|克|斤|度|楼|层|室))', 'g') AS match);
-  END IF;
-  mentions := mentions || ARRAY(
-    SELECT hindsight._name(match[1])
-    FROM pg_catalog.regexp_matches(plain,
-      '(?<![\w@/.-])(' || capital || '(?:(?:\s(?:of|the|de|van|von|der|da|del|di|la|le)){0,2}\s' || capital || ')*)', 'g') AS match);
   RETURN (
-    SELECT coalesce(pg_catalog.array_agg(n.name ORDER BY n.place), '{}')
-    FROM (SELECT (pg_catalog.array_agg(trimmed ORDER BY m.place))[1] AS name, min(m.place) AS place
-          FROM pg_catalog.unnest(mentions) WITH ORDINALITY AS m(name, place)
-          CROSS JOIN LATERAL pg_catalog.btrim(m.name, E' \t.,;:!?。，、；：！？') AS trimmed
-          WHERE pg_catalog.length(trimmed) BETWEEN 2 AND 100
-          GROUP BY pg_catalog.lower(trimmed)
-          ORDER BY 2
-          LIMIT 32) AS n);
+    SELECT coalesce(pg_catalog.array_agg(n.name ORDER BY n.kind, n.place), '{}')
+    FROM (SELECT * FROM (
+      SELECT DISTINCT ON (pg_catalog.lower(trimmed)) trimmed AS name, m.kind, m.place
+      FROM (
+        SELECT 1 AS kind, f.place, pg_catalog.array_to_string(f.match, '') AS name
+        FROM pg_catalog.regexp_matches(plain, '《([^《》\n]+)》|「([^「」\n]+)」|『([^『』\n]+)』|“([^“”\n]+)”|"([^"\n]+)"|`([^`\n]+)`', 'g')
+             WITH ORDINALITY AS f(match, place)
+        WHERE quotes
+        UNION ALL
+        SELECT 2, f.place, run
+        FROM pg_catalog.regexp_matches(plain, '[A-Za-z0-9_.+@/~#:%=&?-]+', 'g') WITH ORDINALITY AS f(match, place)
+        CROSS JOIN LATERAL pg_catalog.btrim(f.match[1], ':-?=&%') AS near
+        CROSS JOIN LATERAL pg_catalog.rtrim(near, '.') AS run
+        WHERE signs AND run ~ '[0-9_.@/#+]'
+          AND run ~ ('^(?:https?://\S+|[\w.+-]+@[\w-]+\.[\w.-]+|~?\.{0,2}(?:/[\w.+@-]+){2,}|~?/[\w.+@-]+|v?\d+(?:\.\d+){1,3}[A-Za-z][\w.-]*|v\d[\w.]*|\d+(?:\.\d+){2,3}'
+                     '|[A-Za-z]+[-_.]?\d[\w.-]*|\w+(?:_\w+)+|[a-z]\w+(?:\.[a-z]\w+)+|[A-Za-z](?:\+\+|#)|[A-Za-z]+(?:-[A-Za-z]*\d\w*)+)$')
+          AND run !~* '^\d+(?:\.\d+)?(?:st|nd|rd|th|am|pm|k)$'
+        UNION ALL
+        SELECT 3, f.place, f.match[1]
+        FROM pg_catalog.regexp_matches(plain,
+          '(\d+(?:[.,]\d+)*\s?(?:(?:%|°[CF]?|[KMGTk]i?B|[kMG]?Hz|[kcm]?m|km/h|mph|[km]?g|lbs?|[kM]?W|kWh|mAh|ms|min|hours?|minutes?|seconds?'
+          '|days?|weeks?|months?|years?|dollars?|euros?|USD|EUR|CNY|RMB|px|fps|tokens?)(?![[:alnum:]])'
+          '|个月|小时|分钟|秒|天|周|岁|元|块钱|美元|欧元|万|亿|公里|千米|厘米|毫米|米|公斤|千克|克|斤|度|楼|层|室))', 'g')
+             WITH ORDINALITY AS f(match, place)
+        WHERE signs
+        UNION ALL
+        SELECT 4, f.place, hindsight._name(f.match[1])
+        FROM pg_catalog.regexp_matches(plain,
+          '(?<![\w@/.-])(' || capital || '(?:(?:\s(?:of|the|de|van|von|der|da|del|di|la|le)){0,2}\s' || capital || ')*)', 'g')
+             WITH ORDINALITY AS f(match, place)
+        WHERE capitals
+      ) AS m
+      CROSS JOIN LATERAL pg_catalog.btrim(m.name, E' \t.,;:!?。，、；：！？') AS trimmed
+      WHERE pg_catalog.length(trimmed) BETWEEN 2 AND 100
+      ORDER BY pg_catalog.lower(trimmed), m.kind, m.place
+    ) AS distinct_name ORDER BY kind, place LIMIT 32) AS n);
 END
 $$;
 COMMENT ON FUNCTION hindsight.entities(text) IS

@@ -95,7 +95,7 @@ AS $$
   SELECT coalesce(pg_catalog.array_agg(q.lexeme), '{}'),
          coalesce(pg_catalog.array_agg((hindsight._quoted_lexeme(q.lexeme) || CASE WHEN q.is_prefix THEN ':*' ELSE '' END)::tsquery), '{}'),
          coalesce(pg_catalog.array_agg(q.lexeme) FILTER (WHERE q.is_prefix), '{}'),
-         pg_catalog.array_agg(CASE WHEN q.is_entity THEN 0.0 WHEN hindsight._is_identifier(language, q.lexeme) THEN 20.0 ELSE 1.0 END),
+         pg_catalog.array_agg(CASE WHEN q.is_entity THEN 0.0 WHEN q.lexeme ~ '[^a-z]' AND hindsight._is_identifier(language, q.lexeme) THEN 20.0 ELSE 1.0 END),
          coalesce(pg_catalog.array_agg(q.lexeme) FILTER (WHERE q.is_entity), '{}')
   FROM (
     SELECT named.lexeme, false AS is_prefix, true AS is_entity

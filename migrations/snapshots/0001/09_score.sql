@@ -74,17 +74,18 @@ CREATE OR REPLACE FUNCTION hindsight._match(
   RETURNS TABLE (bm25 double precision, coverage double precision)
   LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1
 AS $$
-  SELECT coalesce(pg_catalog.sum(idf[w.place] * w.frequency * 1.9
+  SELECT coalesce(pg_catalog.sum(w.rarity * w.frequency * 1.9
            / (w.frequency + 0.9 * (0.6 + 0.4 * pg_catalog.length(document) / greatest(average_length, 1)))), 0),
-         least(coalesce(pg_catalog.sum(idf[w.place]) / nullif((SELECT pg_catalog.sum(i) FROM pg_catalog.unnest(idf) AS i), 0), 0), 1)
+         least(coalesce(pg_catalog.sum(w.rarity) / nullif((SELECT pg_catalog.sum(i) FROM pg_catalog.unnest(idf) AS i), 0), 0), 1)
   FROM (
-    SELECT coalesce(pg_catalog.array_position(words, d.lexeme),
-                    CASE WHEN prefixes <> '{}' AND pg_catalog."left"(d.lexeme, 1) = ANY (prefixes)
-                      THEN pg_catalog.array_position(words, pg_catalog."left"(d.lexeme, 1)) END) AS place,
-           hindsight._frequency(d.weights) AS frequency
+    SELECT idf[pg_catalog.array_position(words, CASE WHEN prefixes = '{}' OR d.lexeme = ANY (words) THEN d.lexeme
+                                                     ELSE pg_catalog."left"(d.lexeme, 1) END)] AS rarity,
+           CASE WHEN d.weights = '{A}' THEN 1 ELSE hindsight._frequency(d.weights) END AS frequency
     FROM pg_catalog.unnest(CASE WHEN document @@ finder THEN document END) AS d -- most candidates hold none
+    WHERE d.weights IS NOT NULL
+      AND (d.lexeme = ANY (words) OR (prefixes <> '{}' AND pg_catalog."left"(d.lexeme, 1) = ANY (prefixes)))
+    OFFSET 0 -- each is computed once
   ) AS w
-  WHERE w.place IS NOT NULL AND w.frequency > 0
 $$;
 
 -- _alike: how much two results say the same: by their calibrated cosine, else by the share of lexemes in common (Jaccard).
