@@ -149,20 +149,20 @@ class Settings(BaseSettings):
     )
 
     hnsw_m: int = Field(
-        default=16,
+        default=24,
         ge=2,
         le=100,
         description="Links of each vector in the HNSW index that is made when an embedding model is first used. "
         "More find more, in a larger index. Later: `hindsight index`.",
     )
     hnsw_ef_construction: int = Field(
-        default=64,
+        default=128,
         ge=4,
         le=1000,
         description="Candidates looked at to place a vector in it, at least twice `HINDSIGHT_HNSW_M`.",
     )
     hnsw_ef_search: int = Field(
-        default=64, ge=1, le=1000, description="Candidates that a search of it keeps: more find more, and take longer."
+        default=80, ge=1, le=1000, description="Candidates that a search of it keeps: more find more, and take longer."
     )
 
     llm_provider: str | None = Field(

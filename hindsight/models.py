@@ -89,13 +89,13 @@ class EmbeddingModel(Base):
     recall_threshold: Mapped[float] = mapped_column(Double, comment="Cosine from which a memory counts as relevant.")
     merge_threshold: Mapped[float] = mapped_column(Double, comment="Cosine from which two memories may say the same.")
     hnsw_m: Mapped[int] = mapped_column(
-        Integer, server_default=text("16"), comment="Links of each vector in the model's HNSW index."
+        Integer, server_default=text("24"), comment="Links of each vector in the model's HNSW index."
     )
     hnsw_ef_construction: Mapped[int] = mapped_column(
-        Integer, server_default=text("64"), comment="Candidates looked at to place a vector in it."
+        Integer, server_default=text("128"), comment="Candidates looked at to place a vector in it."
     )
     hnsw_ef_search: Mapped[int] = mapped_column(
-        Integer, server_default=text("64"), comment="Candidates that a search of it keeps."
+        Integer, server_default=text("80"), comment="Candidates that a search of it keeps."
     )
     created_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
 

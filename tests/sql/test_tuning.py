@@ -140,8 +140,8 @@ class TestTheIndex:
             ({"m": 101}, "between 2 and 100, got 101"),
             ({"ef_construction": 3}, "between 4 and 1000, got 3"),
             ({"ef_construction": 1001}, "between 4 and 1000, got 1001"),
-            ({"m": 40}, "at least twice m: got 64 for m 40"),
-            ({"ef_construction": 31}, "at least twice m: got 31 for m 16"),
+            ({"m": 70}, "at least twice m: got 128 for m 70"),
+            ({"ef_construction": 47}, "at least twice m: got 47 for m 24"),
             ({"ef_search": 0}, "between 1 and 1000, got 0"),
             ({"ef_search": 1001}, "between 1 and 1000, got 1001"),
         ],
@@ -165,12 +165,12 @@ class TestTheIndex:
         before = index_of(db, toy)
         assert db.call("set_index", model=toy, ef_search=200) == []
         assert index_of(db, toy) == before
-        assert db.call("set_index", model=toy, m=24) == []
+        assert db.call("set_index", model=toy, m=32) == []
         after = index_of(db, toy)
-        assert (after["m"], after["options"]) == (24, ["m=24", "ef_construction=64"])
+        assert (after["m"], after["options"]) == (32, ["m=32", "ef_construction=128"])
         assert after["file"] != before["file"]
         row = registered(db, toy)
-        assert (row["m"], row["ef_construction"], row["ef_search"]) == (24, 64, 200)
+        assert (row["m"], row["ef_construction"], row["ef_search"]) == (32, 128, 200)
         assert db.contents(bank, embedding="[1,0,0]") == ["one"]
 
     def test_the_statements_it_returns_build_the_index_outside_of_a_transaction(
@@ -179,7 +179,7 @@ class TestTheIndex:
         db.call("store", bank=bank, content="记忆", embedding="[1,0,0]", model=toy)
         before = index_of(db, toy)
         statements = [row["set_index"] for row in db.call("set_index", model=toy, m=24, build_now=False)]
-        assert index_of(db, toy)["m"] == before["m"] == 16, "as it was built, until they run"
+        assert index_of(db, toy)["m"] == before["m"] == 24, "as it was built, until they run"
         left_behind = statements[0].split()[-1]  # by a build that was broken off
         db.rows(f"CREATE INDEX {left_behind.split('.')[1]} ON hindsight.memory (bank_id)")
         for statement in statements:

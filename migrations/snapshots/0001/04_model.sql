@@ -23,11 +23,11 @@ AS $$
 BEGIN
   IF (m BETWEEN 2 AND 100) IS NOT TRUE THEN
     RAISE EXCEPTION 'm must lie between 2 and 100, got %', coalesce(m::text, 'NULL')
-      USING ERRCODE = 'HM004', HINT = 'It is how many neighbours a vector is linked to: 16 by default, more where too little is found.';
+      USING ERRCODE = 'HM004', HINT = 'It is how many neighbours a vector is linked to: 24 by default, more where too little is found.';
   END IF;
   IF (ef_construction BETWEEN 4 AND 1000) IS NOT TRUE THEN
     RAISE EXCEPTION 'ef_construction must lie between 4 and 1000, got %', coalesce(ef_construction::text, 'NULL')
-      USING ERRCODE = 'HM004', HINT = 'It is how many candidates are looked at to place a vector: 64 by default, at least twice m.';
+      USING ERRCODE = 'HM004', HINT = 'It is how many candidates are looked at to place a vector: 128 by default, at least twice m.';
   END IF;
   IF ef_construction < 2 * m THEN
     RAISE EXCEPTION 'ef_construction must be at least twice m: got % for m %', ef_construction, m
@@ -36,7 +36,7 @@ BEGIN
   END IF;
   IF (ef_search BETWEEN 1 AND 1000) IS NOT TRUE THEN
     RAISE EXCEPTION 'ef_search must lie between 1 and 1000, got %', coalesce(ef_search::text, 'NULL')
-      USING ERRCODE = 'HM004', HINT = 'It is how many candidates a search keeps: 64 by default; more find more and take longer.';
+      USING ERRCODE = 'HM004', HINT = 'It is how many candidates a search keeps: 80 by default; more find more and take longer.';
   END IF;
 END
 $$;
@@ -49,7 +49,7 @@ $$;
 CREATE OR REPLACE FUNCTION hindsight.register_model(
   model text, dimensions integer, floor double precision DEFAULT 0,
   recall_threshold double precision DEFAULT NULL, merge_threshold double precision DEFAULT NULL,
-  m integer DEFAULT 16, ef_construction integer DEFAULT 64, ef_search integer DEFAULT 64)
+  m integer DEFAULT 24, ef_construction integer DEFAULT 128, ef_search integer DEFAULT 80)
   RETURNS integer
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp

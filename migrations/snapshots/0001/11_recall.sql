@@ -1,5 +1,41 @@
 -- Recall: the best live memories of a bank for a query, scored and explained.
 
+-- _diverse: of results, best first, the top_k that are good and not alike (maximal marginal relevance, Carbonell and
+-- Goldstein 1998): the best, then again and again the one with the greatest (1 − diversity) · score − diversity · likeness to those.
+CREATE OR REPLACE FUNCTION hindsight._diverse(
+  of_bank bigint, at timestamptz, as_of timestamptz, include_pending boolean, ids uuid[], scores double precision[],
+  top_k integer, diversity double precision)
+  RETURNS uuid[]
+  LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+  RETURN (
+    WITH RECURSIVE result AS MATERIALIZED (
+      SELECT f.memory_id, f.score, v.embedding, v.document, v.model_id, coalesce(r.floor, 0) AS floor
+      FROM ROWS FROM (pg_catalog.unnest(ids), pg_catalog.unnest(scores)) AS f(memory_id, score)
+      JOIN hindsight._visible(of_bank, at, as_of, include_pending) AS v ON v.memory_id = f.memory_id
+      LEFT JOIN hindsight.embedding_model AS r ON r.model_id = v.model_id
+    ),
+    picked AS (
+      SELECT ids[1:1] AS ids
+      UNION ALL
+      SELECT p.ids || next.memory_id
+      FROM picked AS p
+      CROSS JOIN LATERAL (
+        SELECT r.memory_id
+        FROM result AS r
+        WHERE r.memory_id <> ALL (p.ids)
+        ORDER BY (1 - diversity) * r.score - diversity * (
+                   SELECT max(hindsight._alike(CASE WHEN q.model_id = r.model_id THEN 1 - (r.embedding <=> q.embedding) END, r.floor,
+                                               r.document, q.document))
+                   FROM result AS q WHERE q.memory_id = ANY (p.ids)) DESC, r.score DESC
+        LIMIT 1) AS next
+      WHERE pg_catalog.cardinality(p.ids) < top_k
+    )
+    SELECT p.ids FROM picked AS p ORDER BY pg_catalog.cardinality(p.ids) DESC LIMIT 1);
+END
+$$;
+
 -- recall: candidates come from each channel's index (10_candidate.sql); one exact score is computed over their union:
 --   score = similarity × confidence × exp(−λ · days) × weight, similarity = noisy-OR of semantic, lexical and activation.
 -- Without min_score a memory must be relevant of its own: semantic from the model's recall threshold on, or from three quarters
@@ -25,7 +61,7 @@ CREATE OR REPLACE FUNCTION hindsight.recall(
   SET enable_seqscan = off
   SET plan_cache_mode = force_generic_plan
   SET hnsw.iterative_scan = strict_order
-  SET hnsw.ef_search = 64
+  SET hnsw.ef_search = 80
   SET hnsw.max_scan_tuples = 40000
   SET jit = off
 AS $$
@@ -36,7 +72,6 @@ DECLARE
   asks_words constant boolean := coalesce(recall.query, '') ~ '[^\s\u00a0\u3000]';
   most constant integer := greatest(40, 2 * recall.top_k); -- candidates of each channel
   pending constant boolean := coalesce(recall.include_pending, false);
-  varied constant double precision := coalesce(recall.diversity, 0);
   filter _filter;
   used embedding_model;
   asked halfvec;
@@ -76,6 +111,21 @@ BEGIN
       ORDER BY best.score DESC, best.confirmed_at DESC, best.memory_id
       LIMIT recall.top_k;
     RETURN;
+  ELSIF recall.diversity > 0 THEN
+    RETURN QUERY
+      WITH best AS MATERIALIZED (
+        SELECT r AS found, row_number() OVER () AS rank
+        FROM recall(bank, recall.query, recall.embedding, most, recall.types, recall.tags, recall.all_tags, recall.no_tags,
+                    recall.since, recall.until, recall.session_id, recall.entities, recall.metadata, recall.min_confidence,
+                    recall.min_score, recall.hops, 0, recall.include_pending, recall.as_of, model => recall.model) AS r
+      )
+      SELECT (b.found).*
+      FROM best AS b
+      WHERE (b.found).memory_id = ANY (_diverse(
+        opened.bank_id, at, recall.as_of, pending, (SELECT array_agg((b.found).memory_id ORDER BY b.rank) FROM best AS b),
+        (SELECT array_agg((b.found).score ORDER BY b.rank) FROM best AS b), recall.top_k, recall.diversity))
+      ORDER BY b.rank;
+    RETURN;
   END IF;
   filter := (recall.types, recall.tags, recall.all_tags, recall.no_tags, recall.since, recall.until, recall.session_id,
              recall.entities, recall.min_confidence, NULL, NULL);
@@ -92,7 +142,9 @@ BEGIN
     SELECT q.words, q.finders, q.prefixes, q.emphasis, q.entities INTO words, finders, prefixes, emphasis, named
       FROM _query_words(opened.language, recall.query) AS q;
     finder := array_to_string(finders, ' | ')::tsquery;
-    named_finder := (SELECT string_agg(_quoted_lexeme(e), ' | ') FROM unnest(named) AS e)::tsquery;
+    IF named <> '{}' THEN
+      named_finder := (SELECT string_agg(_quoted_lexeme(e), ' | ') FROM unnest(named) AS e)::tsquery;
+    END IF;
   END IF;
 
   is_large := recall.as_of IS NULL -- the past is scanned: indexes hold what is live
@@ -128,7 +180,7 @@ BEGIN
   END IF;
 
   RETURN QUERY
-    WITH RECURSIVE part AS MATERIALIZED ( -- once: inlined, each expression would be computed for every use of it
+    WITH part AS MATERIALIZED ( -- once: inlined, each expression would be computed for every use of it
       SELECT m.*, match.coverage,
              CASE WHEN m.model_id = used.model_id THEN semantic(1 - (m.embedding <=> asked), used.floor) END AS semantic,
              CASE WHEN m.digest = exact_digest OR NOT (asks_words OR asked IS NOT NULL) THEN 1
@@ -170,22 +222,7 @@ BEGIN
       SELECT s.* FROM scored AS s
       WHERE CASE WHEN recall.min_score IS NULL THEN s.is_relevant ELSE s.similarity > 0 AND s.score >= recall.min_score END
       ORDER BY s.score DESC, s.confirmed_at DESC, s.memory_id
-      LIMIT CASE WHEN varied > 0 THEN most ELSE recall.top_k END
-    ),
-    picked AS ( -- the best, then again and again the best that is least like those
-      SELECT ARRAY(SELECT r.memory_id FROM ranked AS r ORDER BY r.score DESC, r.confirmed_at DESC, r.memory_id LIMIT 1) AS ids WHERE varied > 0
-      UNION ALL
-      SELECT p.ids || next.memory_id
-      FROM picked AS p
-      CROSS JOIN LATERAL (
-        SELECT r.memory_id
-        FROM ranked AS r
-        WHERE r.memory_id <> ALL (p.ids)
-        ORDER BY (1 - varied) * r.score - varied * (
-                   SELECT max(_alike(1 - (r.embedding <=> q.embedding), used.floor, r.document, q.document))
-                   FROM ranked AS q WHERE q.memory_id = ANY (p.ids)) DESC, r.score DESC
-        LIMIT 1) AS next
-      WHERE cardinality(p.ids) < recall.top_k
+      LIMIT recall.top_k
     )
     SELECT r.memory_id, r.content, r.type, r.score, r.similarity, r.semantic, r.lexical, r.activation, r.confidence, r.decay, r.weight,
            array_remove(ARRAY[CASE WHEN r.memory_id = ANY (by_meaning) THEN 'vector' END,
@@ -198,7 +235,6 @@ BEGIN
            r.tags, r.entities, r.slot, r.session_id, r.source, r.metadata, r.occurred_at, r.created_at, r.confirmed_at,
            r.pending_reason, r.linked_from
     FROM ranked AS r
-    WHERE varied = 0 OR r.memory_id = ANY ((SELECT p.ids FROM picked AS p ORDER BY cardinality(p.ids) DESC LIMIT 1)::uuid[])
     ORDER BY r.score DESC, r.confirmed_at DESC, r.memory_id;
 END
 $$;
