@@ -39,7 +39,7 @@ $$;
 -- recall: candidates come from each channel's index (10_candidate.sql); one exact score is computed over their union:
 --   score = similarity × confidence × exp(−λ · days) × weight, similarity = noisy-OR of semantic, lexical and activation.
 -- Without min_score a memory must be relevant of its own: semantic from the model's recall threshold on, or from three quarters
--- of it on with words in common (similarity from 0.4 on); where there is no vector, similarity from 0.2 on; or at least half
+-- of it on with words in common (lexical from 0.15 on); where there is no vector, similarity from 0.2 on; or at least half
 -- of the query's words by their IDF; or linked with one that is. Words alone would lift what is unrelated over any threshold. An empty query lists what is known, the best kept first.
 -- Filters: types; tags (any of), all_tags, no_tags; since and until (when it was said, else stored); session_id; entities (any
 -- of); metadata (contains, or compares: _metadata_filter); min_confidence. as_of answers from what was believed at that moment.
@@ -199,7 +199,7 @@ BEGIN
       SELECT p.memory_id, s.similarity,
              p.coverage >= 0.5
              OR CASE WHEN p.semantic IS NULL THEN s.similarity >= 0.2
-                     ELSE p.semantic >= from_semantic OR (p.semantic >= 0.75 * from_semantic AND s.similarity >= 0.4)
+                     ELSE p.semantic >= from_semantic OR (p.semantic >= 0.75 * from_semantic AND p.lexical >= 0.15)
                 END AS is_relevant
       FROM part AS p CROSS JOIN LATERAL (SELECT similarity(p.semantic, p.lexical)) AS s(similarity)
     ),

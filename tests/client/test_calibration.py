@@ -290,7 +290,7 @@ def test_calibrate_without_a_model_or_the_right_says_what_is_missing(
 def test_index_shows_and_builds_anew_while_memories_stay(hindsight: Callable[..., Ran]) -> None:
     assert hindsight("index").code == 3, "nothing is registered yet"
     assert hindsight("store", "用户的猫叫米索").code == 0
-    assert hindsight("index", "--json").json["m"] == 16
+    assert hindsight("index", "--json").json["m"] == 24
     built = hindsight("index", "--m", "32", "--ef-construction", "128", "--ef-search", "100", "--json").json
     assert (built["m"], built["ef_construction"], built["ef_search"]) == (32, 128, 100)
     assert hindsight("index", "--rebuild", "--json").json == built
@@ -300,7 +300,7 @@ def test_index_shows_and_builds_anew_while_memories_stay(hindsight: Callable[...
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("--m", "40"), 2, "at least twice m"),
+        (("--m", "70"), 2, "at least twice m"),
         (("--ef-search", "0"), 2, "between 1 and 1000"),
         (("--model", "没有"), 3, "没有"),
         (("--m", "many"), 2, "many"),
@@ -332,7 +332,7 @@ def test_the_settings_make_the_index_of_a_model_that_is_used_first(fresh_url: st
     [
         ({"hnsw_m": 1}, "HINDSIGHT_HNSW_M"),
         ({"hnsw_ef_construction": 1001}, "HINDSIGHT_HNSW_EF_CONSTRUCTION"),
-        ({"hnsw_m": 33}, "less than twice HINDSIGHT_HNSW_M"),
+        ({"hnsw_m": 65}, "less than twice HINDSIGHT_HNSW_M"),
         ({"hnsw_ef_search": 0}, "HINDSIGHT_HNSW_EF_SEARCH"),
     ],
 )
