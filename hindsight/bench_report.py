@@ -18,6 +18,7 @@ _NAMES = {
     "bare": "bare HNSW query, LIMIT 40",
     "textbook": "textbook hybrid: RRF of HNSW and ts_rank",
     "small bank": f"recall in a bank of {SMALL_BANK} in the same table",
+    "small bank, server": "the same, in the database alone",
     "round trip": "a round trip that does nothing",
     "ours, dead rows": "recall, with the dead rows",
     "ours, no dead rows": "recall, without them, in turn with it",

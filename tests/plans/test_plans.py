@@ -1,5 +1,6 @@
 """How the hot queries are answered: by which index, reading how many rows. Read from PostgreSQL's own plans."""
 
+import itertools
 import json
 import random
 from collections.abc import Iterator
@@ -241,3 +242,24 @@ def test_a_sample_of_a_large_bank_reads_little_more_than_it_draws(filled: Databa
     assert {name for name in indexes(plan) if name.startswith("memory_")} == {"memory_content_key"}
     assert rows_read(plan) <= 200
     assert len(filled.call("sample_memories", bank=LARGE, most=100)) == 100
+
+
+def test_links_and_neighbours_in_a_session_are_looked_up_by_index(filled: Database) -> None:
+    filled.call("create_bank", bank="talkative")
+    memories = [
+        filled.one("store", bank="talkative", content=f"turn {number} of the talk", session_id=f"s{number % 3}")
+        for number in range(60)
+    ]
+    for one, other in itertools.pairwise(memories):
+        filled.call("link", bank="talkative", from_id=one["memory_id"], to_id=other["memory_id"])
+    plan = recall(filled, "talkative", query="turn 7 of the talk")
+    assert {"link_from_idx", "link_to_idx", "memory_session_idx"} <= indexes(plan)
+    assert "Seq Scan" not in {node["Node Type"] for node in plan if node.get("Relation Name") in ("link", "memory")}
+    beside = [node for node in plan if node.get("Index Name") == "memory_session_idx" and node["Actual Loops"] > 0]
+    assert all(node["Actual Rows"] <= 60 for node in beside)
+
+
+def test_the_newest_of_a_large_bank_are_read_from_their_index_and_no_further(filled: Database) -> None:
+    plan = recall(filled, LARGE, query="")
+    assert "memory_recency_idx" in indexes(plan)
+    assert rows_read(plan) < 200
