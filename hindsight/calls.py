@@ -32,6 +32,8 @@ Moment = datetime | str
 Labels = Sequence[str] | str
 """Tags or entities: a list, or text as language models send it: "a, b" or '["a", "b"]'."""
 
+MOST_QUERIES = 9
+"""How many queries one recall takes."""
 STORE_VECTORS = {"store", "update_memory", "embed_memory"}
 """Functions that store vectors, whose model must be in the registry first."""
 

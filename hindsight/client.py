@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from hindsight import reranking, rewriting
 from hindsight.calls import (
+    MOST_QUERIES,
     RECALL_ARGUMENTS,
     RETRIED,
     STORE_ARGUMENTS,
@@ -192,7 +193,7 @@ class AsyncHindsight:
     async def recall(
         self,
         bank: str,
-        query: str | Sequence[str] = "",
+        query: str | Sequence[str] | None = "",
         *,
         top_k: int = 10,
         types: Labels | None = None,
@@ -230,7 +231,7 @@ class AsyncHindsight:
         long, the result goes without it and has a warning.
         """
         reject_unknown("recall", unknown, RECALL_ARGUMENTS)
-        queries: list[str] = [query] if isinstance(query, str) else list(query) or [""]
+        queries: list[str] = [query] if isinstance(query, str) else [one or "" for one in query or [""]]
         said = conversation(context)
         refuse_unstorable({"query": queries, "context": said})
         asks = any(one.strip() for one in queries)
@@ -239,7 +240,8 @@ class AsyncHindsight:
         warnings = list[str]()
         if rewriter and asks:
             try:
-                queries += (await run_sync(rewriter.queries, queries[0], said))[1:]
+                added = (await run_sync(rewriter.queries, queries[0], said))[1:]
+                queries += added[: MOST_QUERIES - len(queries)]
             except EndpointFailure as failure:
                 warnings.append(f"The query was not rewritten: {failure}")
         first, *further = [await self._embedded(one) for one in queries]
@@ -277,7 +279,7 @@ class AsyncHindsight:
         return Recollection(found[:top_k], warnings)
 
     async def recall_context(
-        self, bank: str, query: str | Sequence[str] = "", *, max_tokens: int = 1000, **arguments: Any
+        self, bank: str, query: str | Sequence[str] | None = "", *, max_tokens: int = 1000, **arguments: Any
     ) -> Context:
         """What `recall` finds, as one block of text for a prompt, within `max_tokens` (1 to 1,000,000), with citations.
 

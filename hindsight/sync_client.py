@@ -15,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from hindsight import reranking, rewriting
 from hindsight.calls import (
+    MOST_QUERIES,
     RECALL_ARGUMENTS,
     RETRIED,
     STORE_ARGUMENTS,
@@ -186,7 +187,7 @@ class Hindsight:
     def recall(
         self,
         bank: str,
-        query: str | Sequence[str] = "",
+        query: str | Sequence[str] | None = "",
         *,
         top_k: int = 10,
         types: Labels | None = None,
@@ -224,7 +225,7 @@ class Hindsight:
         long, the result goes without it and has a warning.
         """
         reject_unknown("recall", unknown, RECALL_ARGUMENTS)
-        queries: list[str] = [query] if isinstance(query, str) else list(query) or [""]
+        queries: list[str] = [query] if isinstance(query, str) else [one or "" for one in query or [""]]
         said = conversation(context)
         refuse_unstorable({"query": queries, "context": said})
         asks = any(one.strip() for one in queries)
@@ -233,7 +234,8 @@ class Hindsight:
         warnings = list[str]()
         if rewriter and asks:
             try:
-                queries += (rewriter.queries(queries[0], said))[1:]
+                added = (rewriter.queries(queries[0], said))[1:]
+                queries += added[: MOST_QUERIES - len(queries)]
             except EndpointFailure as failure:
                 warnings.append(f"The query was not rewritten: {failure}")
         first, *further = [self._embedded(one) for one in queries]
@@ -271,7 +273,7 @@ class Hindsight:
         return Recollection(found[:top_k], warnings)
 
     def recall_context(
-        self, bank: str, query: str | Sequence[str] = "", *, max_tokens: int = 1000, **arguments: Any
+        self, bank: str, query: str | Sequence[str] | None = "", *, max_tokens: int = 1000, **arguments: Any
     ) -> Context:
         """What `recall` finds, as one block of text for a prompt, within `max_tokens` (1 to 1,000,000), with citations.
 

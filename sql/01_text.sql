@@ -26,8 +26,7 @@ CREATE OR REPLACE FUNCTION hindsight._cjk_tsv_v1(folded text, whole boolean)
   RETURNS tsvector
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
-  SELECT coalesce(pg_catalog.string_agg(
-           pg_catalog.substr(run.characters, at, 2) || ':' || least(run.start + at, 16383)::text, ' '), '')::tsvector
+  SELECT coalesce(pg_catalog.string_agg(bigram.characters || ':' || least(run.start + bigram.place, 16383)::text, ' '), '')::tsvector
   FROM (
     SELECT found.characters,
            pg_catalog.length(found.characters) AS size,
@@ -38,8 +37,11 @@ RETURN (
            WITH ORDINALITY AS match(groups, place)
     CROSS JOIN LATERAL (SELECT match.groups[1] AS characters, match.place AS place) AS found
   ) AS run
-  CROSS JOIN LATERAL pg_catalog.generate_series(
-    1, CASE WHEN whole OR run.size = 1 THEN run.size ELSE run.size - 1 END) AS at
+  CROSS JOIN LATERAL ( -- character by character: cutting a long text at each place would walk it again each time
+    SELECT c.one || coalesce(pg_catalog.lead(c.one) OVER (ORDER BY c.place), '') AS characters, c.place
+    FROM pg_catalog.string_to_table(run.characters, NULL) WITH ORDINALITY AS c(one, place)
+  ) AS bigram
+  WHERE whole OR run.size = 1 OR bigram.place < run.size
 );
 COMMENT ON FUNCTION hindsight._cjk_tsv_v1(text, boolean) IS
   'Bigrams of the Chinese, Japanese and Korean runs of a folded text, with positions.';
@@ -139,7 +141,7 @@ CREATE OR REPLACE FUNCTION hindsight._entity_lexemes_v1(entities text[])
   RETURNS text[]
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN (
-  SELECT coalesce(pg_catalog.array_agg(DISTINCT '=' || pg_catalog.lower(pg_catalog.normalize(e, 'NFKC'))), '{}')
+  SELECT coalesce(pg_catalog.array_agg(DISTINCT '=' || pg_catalog."left"(pg_catalog.lower(pg_catalog.normalize(e, 'NFKC')), 200)), '{}')
   FROM pg_catalog.unnest(entities) AS e
   WHERE e <> '');
 

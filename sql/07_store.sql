@@ -263,6 +263,9 @@ BEGIN
         CONTINUE;
       END;
     END IF;
+    IF cardinality(fresh.entities) = 100 AND NOT fresh.entities @> entities(fresh.content) THEN
+      reasons := reasons || 'it has a hundred entities, and takes no more from its content'::text;
+    END IF;
     PERFORM _record(opened.bank_id, outcome, fresh.memory_id, reasons[1], NULL, fresh);
     RETURN NEXT;
     RETURN;

@@ -96,9 +96,12 @@ BEGIN
   changed.content := coalesce(content, held.content);
   changed.type := coalesce(type, held.type);
   changed.tags := CASE WHEN tags IS NULL THEN held.tags ELSE _clean_labels(tags) END;
-  -- What the old content named goes with it.
-  changed.entities := _with_entities(
-    coalesce(entities, ARRAY(SELECT unnest(held.entities) EXCEPT SELECT unnest(entities(held.content)))), changed.content);
+  changed.entities := CASE
+    WHEN entities IS NOT NULL THEN _clean_labels(entities)
+    WHEN changed.content = held.content THEN held.entities
+    ELSE _with_entities( -- what the old content named goes with it
+      ARRAY(SELECT e.name FROM unnest(held.entities) WITH ORDINALITY AS e(name, place)
+            WHERE e.name <> ALL (entities(held.content)) ORDER BY e.place), changed.content) END;
   changed.confidence := coalesce(confidence, held.confidence);
   changed.importance := coalesce(importance, held.importance);
   changed.metadata := coalesce(metadata, held.metadata);

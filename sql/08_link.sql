@@ -14,9 +14,10 @@ AS $$
 #variable_conflict use_column
 DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'writer');
-  kind constant text := lower(btrim(link.relation));
+  kind constant text := lower(btrim(coalesce(link.relation, 'related')));
   held link;
   id uuid;
+  at timestamptz; -- where one weight ends and the next begins
 BEGIN
   PERFORM _check_text('relation', kind, 100), _check_unit('weight', link.weight);
   IF link.from_id = link.to_id THEN
@@ -28,15 +29,16 @@ BEGIN
       PERFORM _raise_unknown_memory(bank, id);
     END IF;
   END LOOP;
-  PERFORM pg_advisory_xact_lock(hashtextextended('hindsight.link', opened.bank_id) # hashtextextended(link.from_id::text, 0));
+  PERFORM pg_advisory_xact_lock(hashtextextended('hindsight.link', opened.bank_id)); -- they take turns: no link is made twice
   SELECT l.* INTO held FROM link AS l
     WHERE l.bank_id = opened.bank_id AND l.from_id = link.from_id AND l.to_id = link.to_id AND l.relation = kind AND l.removed_at IS NULL;
   IF held.weight = coalesce(link.weight, 1) THEN
     RETURN false;
   END IF;
-  UPDATE link AS l SET removed_at = clock_timestamp() WHERE l.bank_id = opened.bank_id AND l.link_id = held.link_id;
-  INSERT INTO link (bank_id, from_id, to_id, relation, weight)
-    VALUES (opened.bank_id, link.from_id, link.to_id, kind, coalesce(link.weight, 1));
+  at := clock_timestamp();
+  UPDATE link AS l SET removed_at = at WHERE l.bank_id = opened.bank_id AND l.link_id = held.link_id;
+  INSERT INTO link (bank_id, from_id, to_id, relation, weight, created_at)
+    VALUES (opened.bank_id, link.from_id, link.to_id, kind, coalesce(link.weight, 1), at);
   PERFORM _record_link(opened.bank_id, 'linked', link.from_id, link.to_id, kind, coalesce(link.weight, 1));
   RETURN true;
 END
@@ -58,6 +60,7 @@ DECLARE
   gone link;
   removed integer := 0;
 BEGIN
+  PERFORM pg_advisory_xact_lock(hashtextextended('hindsight.link', opened.bank_id)); -- with those who link
   FOR gone IN
     UPDATE link AS l SET removed_at = clock_timestamp()
       WHERE l.bank_id = opened.bank_id AND l.from_id = unlink.from_id AND l.to_id = unlink.to_id AND l.removed_at IS NULL

@@ -31,7 +31,7 @@ COMMENT ON FUNCTION hindsight.score(double precision, double precision, double p
 CREATE OR REPLACE FUNCTION hindsight.semantic(cosine double precision, floor double precision)
   RETURNS double precision
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN least(greatest((cosine - floor) / (1 - floor), 0), 1);
+RETURN least(greatest((cosine - floor) / nullif(1 - floor, 0), 0), 1);
 COMMENT ON FUNCTION hindsight.semantic(double precision, double precision) IS
   'A cosine, calibrated by the model''s floor: clamp((cosine − floor) / (1 − floor), 0, 1).';
 
@@ -39,7 +39,7 @@ COMMENT ON FUNCTION hindsight.semantic(double precision, double precision) IS
 CREATE OR REPLACE FUNCTION hindsight.lexical(bm25 double precision)
   RETURNS double precision
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN bm25 / (bm25 + 10);
+RETURN greatest(bm25, 0) / (greatest(bm25, 0) + 10);
 COMMENT ON FUNCTION hindsight.lexical(double precision) IS 'BM25, saturated into [0, 1): bm25 / (bm25 + 10).';
 
 -- similarity: noisy-OR of the parts: either is evidence enough, and a silent one takes nothing away. activation is what

@@ -257,23 +257,23 @@ BEGIN
   END IF;
   RETURN (
     SELECT pg_catalog.array_agg((seed.memory_id, near.memory_id, near.weight, near.relation)::hindsight._edge)
-    FROM pg_catalog.unnest(seeds) AS seed(memory_id)
+    FROM (SELECT DISTINCT s.memory_id FROM pg_catalog.unnest(seeds) AS s(memory_id)) AS seed
     CROSS JOIN LATERAL (
-      (SELECT l.to_id AS memory_id, 0.5 * l.weight AS weight, l.relation FROM hindsight.link AS l
-       WHERE has_links AND l.bank_id = of_bank AND l.from_id = seed.memory_id
-         AND l.created_at <= at AND (l.removed_at IS NULL OR l.removed_at > at)
-       ORDER BY l.weight DESC LIMIT 10)
-      UNION ALL
-      (SELECT l.from_id, 0.5 * l.weight, l.relation FROM hindsight.link AS l
-       WHERE has_links AND l.bank_id = of_bank AND l.to_id = seed.memory_id
-         AND l.created_at <= at AND (l.removed_at IS NULL OR l.removed_at > at)
-       ORDER BY l.weight DESC LIMIT 10)
+      (SELECT l.other AS memory_id, 0.5 * max(l.weight) AS weight, max(l.relation) AS relation -- two that are linked are so once
+       FROM (SELECT l.to_id AS other, l.* FROM hindsight.link AS l WHERE has_links AND l.bank_id = of_bank AND l.from_id = seed.memory_id
+             UNION ALL
+             SELECT l.from_id, l.* FROM hindsight.link AS l WHERE has_links AND l.bank_id = of_bank AND l.to_id = seed.memory_id) AS l
+       WHERE l.created_at <= at AND (l.removed_at IS NULL OR l.removed_at > at) AND l.weight > 0
+         AND EXISTS (SELECT FROM hindsight._visible(of_bank, at, as_of, include_pending) AS v WHERE v.memory_id = l.other)
+       GROUP BY l.other
+       ORDER BY 2 DESC
+       LIMIT 10)
       UNION ALL
       SELECT beside.memory_id, beside.weight, NULL
-      FROM hindsight.memory AS m
+      FROM hindsight._visible(of_bank, at, as_of, include_pending) AS m
       CROSS JOIN LATERAL hindsight._beside(of_bank, at, as_of, include_pending, m.session_id, coalesce(m.occurred_at, m.created_at)) AS b
       CROSS JOIN LATERAL (VALUES (b.before_id, 0.2), (b.after_id, 0.1)) AS beside(memory_id, weight)
-      WHERE m.bank_id = of_bank AND m.memory_id = seed.memory_id AND m.session_id IS NOT NULL AND beside.memory_id IS NOT NULL
+      WHERE m.memory_id = seed.memory_id AND m.session_id IS NOT NULL AND beside.memory_id IS NOT NULL
     ) AS near);
 END
 $$;

@@ -48,11 +48,11 @@ CREATE OR REPLACE FUNCTION hindsight._quoted(content text)
 AS $$
 DECLARE
   visible constant text := pg_catalog.regexp_replace(pg_catalog.translate(content, E'\t\v\f\r\u0085\u2028\u2029', E' \n\n\n\n\n\n'),
-    '[\x01-\x08\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]'
+    '[\x01-\x08\x0e-\x1f\x7f-\x9f\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\uffa0\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]'
     '|(?<=[\x01-\x7f])[\u00ad\u200c\u200d\ufe00-\ufe0f]+', '', 'g');
 BEGIN
   RETURN pg_catalog.replace(pg_catalog.replace(
-    pg_catalog.regexp_replace(visible, '[<＜](?=\s*[/／]?\s*memor|\|)|[[［](?=\s*m\s*[:：])', '‹', 'gi'),
+    pg_catalog.regexp_replace(visible, '[<＜﹤‹〈](?=\s*[/／]?\s*memor|\|)|[[［](?=\s*m\s*[:：])', '‹', 'gi'),
     E'\n\n', E'\n'), E'\n', '\n'); -- \r\n is one
 END
 $$;

@@ -195,11 +195,34 @@ def test_every_entry_point_pins_its_search_path_and_nothing_is_open_to_the_publi
             assert "search_path=pg_catalog, hindsight, public, pg_temp" in function["config"], name
         if name.startswith("_") and name != "_readable_banks":
             assert not function["prosecdef"], name
-            assert not function["is_for_app"], name
-            assert not function["is_for_reader"], name
+            assert function["is_for_app"] == (function["provolatile"] == "i"), name
+            assert function["is_for_reader"] == (function["provolatile"] == "i"), name
         elif not name.startswith("_"):
             assert function["is_for_app"], name
-            assert function["is_for_reader"] == (function["provolatile"] != "v" or name == "cache_embedding"), name
+            assert function["is_for_reader"] == (
+                function["provolatile"] != "v" or name in ("cache_embedding", "sample_memories")
+            ), name
+
+
+@pytest.mark.parametrize("role", ["hindsight_app", "hindsight_reader"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "score(0.8, 0.9, 70, 0.01)",
+        "entities('我和 Alice 用 MySQL 8')",
+        "tokens('中文 and English')",
+        "text_tsv_v1('english', 'She went to 上海, ERR-7731')",
+        "document_tsv_v1('english', 'a', '{b}', '{c}', 'd', 'e')",
+        "content_digest_v1('x')",
+        "similarity(0.5, 0.5)",
+        "lexical(-1)",
+        "semantic(1, 1)",
+    ],
+)
+def test_the_functions_that_read_no_table_are_for_everybody(
+    connect: Callable[..., Database], role: str, call: str
+) -> None:
+    assert connect(role).value(f"SELECT hindsight.{call}") is not None
 
 
 def test_objects_that_shadow_ours_in_the_callers_path_change_nothing(connect: Callable[..., Database]) -> None:

@@ -77,6 +77,28 @@ def test_a_new_content_takes_what_the_old_one_named_away(db: Database, bank: str
     assert db.one("get", bank=bank, memory_id=stored["memory_id"])["entities"] == ["home", "Alice", "Leipzig"]
 
 
+def test_entities_change_only_with_the_content_or_when_they_are_given(db: Database, bank: str) -> None:
+    stored = db.one("store", bank=bank, content="Zed met Bob Stone and Alice in Paris")
+    before = db.one("get", bank=bank, memory_id=stored["memory_id"])["entities"]
+    db.call("update_memory", bank=bank, memory_id=stored["memory_id"], tags=["x"])
+    assert db.one("get", bank=bank, memory_id=stored["memory_id"])["entities"] == before
+    db.call("update_memory", bank=bank, memory_id=stored["memory_id"], entities=[])
+    assert db.one("get", bank=bank, memory_id=stored["memory_id"])["entities"] == []
+
+
+def test_what_has_a_hundred_entities_says_that_it_takes_no_more(db: Database, bank: str) -> None:
+    given_ones = [f"entity {number}" for number in range(100)]
+    stored = db.one("store", bank=bank, content="by Marie Curie", entities=given_ones)
+    assert (stored["outcome"], stored["reasons"]) == (
+        "stored", ["it has a hundred entities, and takes no more from its content"],
+    )  # fmt: skip
+
+
+def test_an_entity_that_unfolds_into_a_long_word_is_stored(db: Database, bank: str) -> None:
+    stored = db.one("store", bank=bank, content="long", entities=["ﷺ" * 200], slot="㍿" * 200)
+    assert stored["outcome"] == "stored"
+
+
 @pytest.mark.parametrize(
     ("content", "query"),
     [

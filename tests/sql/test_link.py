@@ -40,6 +40,33 @@ def test_a_linked_memory_comes_back_though_it_shares_no_word(
     assert db.contents(bank, query) == [cause]
 
 
+def test_two_memories_are_linked_once_however_many_relations_they_have(db: Database, bank: str) -> None:
+    first, second = store(db, bank, "Docker needs virtualization"), store(db, bank, "open the firmware menu")
+    for relation in ("solves", "part_of", "mentions", "follows"):
+        db.call("link", bank=bank, from_id=first, to_id=second, relation=relation)
+        db.call("link", bank=bank, from_id=second, to_id=first, relation=relation, weight=0.7)
+    for query in ("docker virtualization", "Docker needs virtualization"):
+        parent, child = db.call("recall", bank=bank, query=query)
+        assert parent["memory_id"] == first
+        assert child["activation"] == pytest.approx(0.5 * parent["lexical"])
+
+
+def test_links_to_what_is_gone_do_not_crowd_out_those_that_hold(db: Database, bank: str) -> None:
+    first, second = store(db, bank, "Docker needs virtualization"), store(db, bank, "open the firmware menu")
+    db.call("link", bank=bank, from_id=first, to_id=second, weight=0.9)
+    for number in range(12):
+        other = store(db, bank, f"bread number {number}")
+        db.call("link", bank=bank, from_id=first, to_id=other)
+        db.call("forget", bank=bank, memory_id=other)
+    assert db.contents(bank, "docker virtualization") == ["Docker needs virtualization", "open the firmware menu"]
+
+
+def test_a_link_of_no_weight_brings_nothing_up(db: Database, bank: str) -> None:
+    first, second = store(db, bank, "Docker needs virtualization"), store(db, bank, "open the firmware menu")
+    db.call("link", bank=bank, from_id=first, to_id=second, weight=0)
+    assert db.contents(bank, "docker virtualization") == ["Docker needs virtualization"]
+
+
 def test_a_link_from_something_irrelevant_brings_nothing_up(db: Database, bank: str) -> None:
     first, second = store(db, bank, "Docker needs virtualization"), store(db, bank, "the cat is called Miso")
     third = store(db, bank, "bread is baked on Sundays")

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import time
 import uuid
 from datetime import UTC, datetime, timedelta
 
@@ -399,6 +400,7 @@ class TestMetadata:
             ('{"year": {"$eq": {"a": 1}}}', "cannot take"),
             ('{"year": {"$exists": "yes"}}', "cannot take"),
             ('{"year": {"$gt": 1, "other": 2}}', "unknown comparison 'other'"),
+            ('{"deep": {"year": {"$gt": 1}}}', "keys of the object itself"),
         ],
     )
     def test_a_comparison_that_is_none_says_which_there_are(
@@ -446,6 +448,20 @@ class TestSeveralQueries:
         )
         assert {row["content"]: round(row["semantic"], 3) for row in rows} == {"north": 1, "east": 1}
 
+    @pytest.mark.parametrize("blank", ["", " ", "　", None])
+    def test_a_blank_one_asks_for_nothing(self, db: Database, bank: str, blank: str | None) -> None:
+        for content in ("the cat is called Miso", "the server is in Leipzig", "周五下午不安排会议"):
+            db.call("store", bank=bank, content=content)
+        assert db.contents(bank, "cat called Miso", queries=[blank]) == ["the cat is called Miso"]
+        assert db.contents(bank, "", queries=[blank, "cat called Miso"]) == ["the cat is called Miso"]
+        assert len(db.contents(bank, "", queries=[blank])) == 3
+
+    def test_diversity_holds_for_all_of_them_together(self, db: Database, bank: str) -> None:
+        for content in ("the SSH port is 22", "the SSH port is 22!", "SSH port: 22", "the SSH key is on the stick"):
+            db.call("store", bank=bank, content=content)
+        varied = db.contents(bank, "SSH port", queries=["port of SSH", "SSH key"], diversity=0.8, top_k=2, min_score=0)
+        assert "the SSH key is on the stick" in varied
+
     @pytest.mark.parametrize(
         ("wrong", "message"),
         [
@@ -483,6 +499,13 @@ class TestDiversity:
         query = "green tea" if contents[0].isascii() else "绿茶"
         varied = db.contents(bank, query, diversity=0.9, top_k=2, min_score=0)
         assert contents[2] in varied
+
+    def test_a_hundred_candidates_take_well_under_a_second(self, db: Database, bank: str) -> None:
+        for number in range(120):
+            db.call("store", bank=bank, content=f"note {number} about tea, group {number % 7}")
+        started = time.perf_counter()
+        assert len(db.contents(bank, "note about tea", diversity=0.5, top_k=50, min_score=0)) == 50
+        assert time.perf_counter() - started < 3
 
     def test_it_is_bounded(self, db: Database, bank: str) -> None:
         with pytest.raises(psycopg.Error, match="at most 50, top_k is 51"):

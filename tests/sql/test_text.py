@@ -1,5 +1,7 @@
 """The words that a text is found by."""
 
+import time
+
 import pytest
 
 from tests.conftest import Database
@@ -104,6 +106,12 @@ def test_an_irregular_form_is_found_by_its_base_form(db: Database, said: str, as
         (said, asked),
     )
     assert shared >= 2
+
+
+def test_a_long_chinese_text_takes_no_longer_than_its_length(db: Database) -> None:
+    started = time.perf_counter()
+    assert db.value("SELECT length(hindsight.text_tsv_v1('english', repeat('汇率接口更新', 1600)))") >= 6
+    assert time.perf_counter() - started < 1
 
 
 def test_irregular_forms_are_those_of_english_only(db: Database) -> None:

@@ -91,7 +91,7 @@ BEGIN
   END IF;
   PERFORM _check_unit('decay_rate', decay_rate);
   INSERT INTO bank (name, description, language, decay_rate)
-    VALUES (create_bank.bank, create_bank.description, known_language, create_bank.decay_rate)
+    VALUES (create_bank.bank, create_bank.description, known_language, coalesce(create_bank.decay_rate, 0.01))
     ON CONFLICT (name) DO NOTHING
     RETURNING bank_id INTO new_id;
   IF new_id IS NULL THEN

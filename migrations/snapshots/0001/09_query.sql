@@ -29,13 +29,13 @@ BEGIN
         RAISE EXCEPTION 'unknown comparison % of metadata %', pg_catalog.quote_literal(operator), pg_catalog.quote_literal(key)
           USING ERRCODE = 'HM004', HINT = 'Comparisons are $eq, $ne, $gt, $gte, $lt, $lte, $in, $nin and $exists.';
       ELSIF NOT (CASE WHEN operator IN ('$in', '$nin')
-                  THEN pg_catalog.jsonb_typeof(operand) = 'array' AND NOT pg_catalog.jsonb_path_exists(operand, '$[*] ? (@.type() == "object" || @.type() == "array")')
+                  THEN pg_catalog.jsonb_typeof(operand) = 'array' AND pg_catalog.jsonb_array_length(operand) <= 1000 AND NOT pg_catalog.jsonb_path_exists(operand, '$[*] ? (@.type() == "object" || @.type() == "array")')
                 WHEN operator = '$exists' THEN pg_catalog.jsonb_typeof(operand) = 'boolean'
                 WHEN operator IN ('$eq', '$ne') THEN pg_catalog.jsonb_typeof(operand) NOT IN ('object', 'array')
                 ELSE pg_catalog.jsonb_typeof(operand) IN ('number', 'string') END) THEN
         RAISE EXCEPTION 'metadata %: % cannot take %', pg_catalog.quote_literal(key), operator, operand
           USING ERRCODE = 'HM004',
-                HINT = '$in and $nin take a list, $exists true or false, $gt, $gte, $lt and $lte a number or a text, $eq and $ne any single value.';
+                HINT = '$in and $nin take a list of at most 1,000, $exists true or false, $gt, $gte, $lt and $lte a number or a text, $eq and $ne any single value.';
       END IF;
       options := coalesce((SELECT pg_catalog.string_agg('@ == ' || o.value::text, ' || ')
                            FROM pg_catalog.jsonb_path_query(operand, '$[*]') AS o(value)), '1 == 2');
@@ -51,6 +51,10 @@ BEGIN
         ELSE path || ' <= ' || operand::text END;
     END LOOP;
   END LOOP;
+  IF plain::text ~ '"\$' AND pg_catalog.jsonb_path_exists(plain, '$.** ? (@.type() == "object").keyvalue() ? (@.key starts with "$")') THEN
+    RAISE EXCEPTION 'metadata compares keys of the object itself, not of what it holds: %', plain
+      USING ERRCODE = 'HM004', HINT = 'Comparisons stand right under a key: {"year": {"$gte": 2020}}.';
+  END IF;
   plain := nullif(plain, '{}');
   predicate := nullif(pg_catalog.array_to_string(terms, ' && '), '')::jsonpath;
 END

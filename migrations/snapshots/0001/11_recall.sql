@@ -8,31 +8,33 @@ CREATE OR REPLACE FUNCTION hindsight._diverse(
   RETURNS uuid[]
   LANGUAGE plpgsql STABLE
 AS $$
+DECLARE
+  alike double precision[]; -- of each two results, row by row
+  nearest double precision[] := pg_catalog.array_fill(0::double precision, ARRAY[pg_catalog.cardinality(ids)]); -- to what is picked
+  picked integer[] := '{}';
+  best integer := 1;
 BEGIN
-  RETURN (
-    WITH RECURSIVE result AS MATERIALIZED (
-      SELECT f.memory_id, f.score, v.embedding, v.document, v.model_id, coalesce(r.floor, 0) AS floor
-      FROM ROWS FROM (pg_catalog.unnest(ids), pg_catalog.unnest(scores)) AS f(memory_id, score)
-      JOIN hindsight._visible(of_bank, at, as_of, include_pending) AS v ON v.memory_id = f.memory_id
-      LEFT JOIN hindsight.embedding_model AS r ON r.model_id = v.model_id
-    ),
-    picked AS (
-      SELECT ids[1:1] AS ids
-      UNION ALL
-      SELECT p.ids || next.memory_id
-      FROM picked AS p
-      CROSS JOIN LATERAL (
-        SELECT r.memory_id
-        FROM result AS r
-        WHERE r.memory_id <> ALL (p.ids)
-        ORDER BY (1 - diversity) * r.score - diversity * (
-                   SELECT max(hindsight._alike(CASE WHEN q.model_id = r.model_id THEN 1 - (r.embedding <=> q.embedding) END, r.floor,
-                                               r.document, q.document))
-                   FROM result AS q WHERE q.memory_id = ANY (p.ids)) DESC, r.score DESC
-        LIMIT 1) AS next
-      WHERE pg_catalog.cardinality(p.ids) < top_k
-    )
-    SELECT p.ids FROM picked AS p ORDER BY pg_catalog.cardinality(p.ids) DESC LIMIT 1);
+  WITH result AS MATERIALIZED (
+    SELECT f.place, v.embedding, v.document, v.model_id, coalesce(r.floor, 0) AS floor
+    FROM pg_catalog.unnest(ids) WITH ORDINALITY AS f(memory_id, place)
+    LEFT JOIN hindsight._visible(of_bank, at, as_of, include_pending) AS v ON v.memory_id = f.memory_id
+    LEFT JOIN hindsight.embedding_model AS r ON r.model_id = v.model_id
+  )
+  SELECT pg_catalog.array_agg(hindsight._alike(
+           CASE WHEN one.model_id = other.model_id THEN 1 - (one.embedding <=> other.embedding) END, one.floor, one.document, other.document)
+           ORDER BY one.place, other.place)
+    INTO alike FROM result AS one CROSS JOIN result AS other;
+  WHILE best IS NOT NULL AND pg_catalog.cardinality(picked) < top_k LOOP
+    picked := picked || best;
+    FOR n IN 1..pg_catalog.cardinality(ids) LOOP
+      nearest[n] := greatest(nearest[n], alike[(best - 1) * pg_catalog.cardinality(ids) + n]);
+    END LOOP;
+    best := (SELECT r.place
+             FROM ROWS FROM (pg_catalog.unnest(scores), pg_catalog.unnest(nearest)) WITH ORDINALITY AS r(score, nearest, place)
+             WHERE r.place <> ALL (picked)
+             ORDER BY (1 - diversity) * r.score - diversity * r.nearest DESC, r.place LIMIT 1);
+  END LOOP;
+  RETURN ARRAY(SELECT ids[p] FROM pg_catalog.unnest(picked) AS p);
 END
 $$;
 
@@ -70,7 +72,7 @@ DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'reader');
   at constant timestamptz := coalesce(recall.as_of, statement_timestamp());
   asks_words constant boolean := coalesce(recall.query, '') ~ '[^\s\u00a0\u3000]';
-  most constant integer := greatest(40, 2 * recall.top_k); -- candidates of each channel
+  most constant integer := greatest(40, 2 * least(coalesce(recall.top_k, 10), 1000)); -- candidates of each channel
   pending constant boolean := coalesce(recall.include_pending, false);
   filter _filter;
   used embedding_model;
@@ -92,39 +94,37 @@ DECLARE
   by_recency uuid[];
   by_review uuid[];
   edges _edge[];
+  found_rows recalled[];
   exact_digest bytea;
 BEGIN
   PERFORM _check_recall(recall.query, recall.top_k, recall.types, recall.metadata, recall.min_confidence, recall.min_score,
                         recall.hops, recall.diversity, recall.as_of, recall.queries, recall.embeddings);
-  IF cardinality(recall.queries) > 0 THEN
+  IF recall.diversity > 0 THEN
+    found_rows := ARRAY(
+      SELECT r FROM recall(bank, recall.query, recall.embedding, most, recall.types, recall.tags, recall.all_tags, recall.no_tags,
+                           recall.since, recall.until, recall.session_id, recall.entities, recall.metadata, recall.min_confidence,
+                           recall.min_score, recall.hops, 0, recall.include_pending, recall.as_of, recall.queries, recall.embeddings,
+                           recall.model) AS r);
+    by_meaning := _diverse(opened.bank_id, at, recall.as_of, pending, ARRAY(SELECT r.memory_id FROM unnest(found_rows) AS r),
+                           ARRAY(SELECT r.score FROM unnest(found_rows) AS r), recall.top_k, recall.diversity);
+    RETURN QUERY SELECT r.* FROM unnest(found_rows) AS r WHERE r.memory_id = ANY (by_meaning);
+    RETURN;
+  ELSIF EXISTS (SELECT FROM unnest(recall.queries, recall.embeddings) AS q(query, embedding)
+                WHERE q.query ~ '[^\s\u00a0\u3000]' OR q.embedding IS NOT NULL) THEN
     RETURN QUERY
       SELECT best.*
       FROM (SELECT DISTINCT ON (r.memory_id) r.*
-            FROM (SELECT recall.query AS query, recall.embedding AS embedding WHERE asks_words OR recall.embedding IS NOT NULL
+            FROM (SELECT recall.query AS query, recall.embedding AS embedding
                   UNION ALL
                   SELECT * FROM unnest(recall.queries, recall.embeddings)) AS q(query, embedding)
             CROSS JOIN LATERAL recall(
               bank, q.query, q.embedding, recall.top_k, recall.types, recall.tags, recall.all_tags, recall.no_tags, recall.since,
               recall.until, recall.session_id, recall.entities, recall.metadata, recall.min_confidence, recall.min_score,
-              recall.hops, recall.diversity, recall.include_pending, recall.as_of, model => recall.model) AS r
+              recall.hops, 0, recall.include_pending, recall.as_of, model => recall.model) AS r
+            WHERE q.query ~ '[^\s\u00a0\u3000]' OR q.embedding IS NOT NULL -- a blank one would list the bank
             ORDER BY r.memory_id, r.score DESC) AS best
       ORDER BY best.score DESC, best.confirmed_at DESC, best.memory_id
       LIMIT recall.top_k;
-    RETURN;
-  ELSIF recall.diversity > 0 THEN
-    RETURN QUERY
-      WITH best AS MATERIALIZED (
-        SELECT r AS found, row_number() OVER () AS rank
-        FROM recall(bank, recall.query, recall.embedding, most, recall.types, recall.tags, recall.all_tags, recall.no_tags,
-                    recall.since, recall.until, recall.session_id, recall.entities, recall.metadata, recall.min_confidence,
-                    recall.min_score, recall.hops, 0, recall.include_pending, recall.as_of, model => recall.model) AS r
-      )
-      SELECT (b.found).*
-      FROM best AS b
-      WHERE (b.found).memory_id = ANY (_diverse(
-        opened.bank_id, at, recall.as_of, pending, (SELECT array_agg((b.found).memory_id ORDER BY b.rank) FROM best AS b),
-        (SELECT array_agg((b.found).score ORDER BY b.rank) FROM best AS b), recall.top_k, recall.diversity))
-      ORDER BY b.rank;
     RETURN;
   END IF;
   filter := (recall.types, recall.tags, recall.all_tags, recall.no_tags, recall.since, recall.until, recall.session_id,

@@ -1,4 +1,5 @@
--- Who may call what. Names that begin with _ are internal: nobody but the owner calls them.
+-- Who may call what. Names that begin with _ are internal: only the owner calls them, but for the immutable ones, which read
+-- nothing: the formula and the text functions, which everybody may call, are made of them.
 -- hindsight_reader calls what reads; hindsight_app also what writes. Rights on a bank are checked by the functions.
 -- The cache of query embeddings is for both: what a reader keeps there nobody else is shown.
 
@@ -12,9 +13,9 @@ DECLARE
   vector_schema constant text := (SELECT extnamespace::regnamespace::text FROM pg_catalog.pg_extension WHERE extname = 'vector');
 BEGIN
   FOR entry, is_reader IN
-    SELECT p.oid::regprocedure, p.provolatile <> 'v' OR p.proname = 'cache_embedding'
+    SELECT p.oid::regprocedure, p.provolatile <> 'v' OR p.proname IN ('cache_embedding', 'sample_memories')
     FROM pg_catalog.pg_proc AS p
-    WHERE p.pronamespace = 'hindsight'::regnamespace AND p.proname !~ '^_'
+    WHERE p.pronamespace = 'hindsight'::regnamespace AND (p.proname !~ '^_' OR p.provolatile = 'i')
   LOOP
     EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO hindsight_app', entry);
     IF is_reader THEN
