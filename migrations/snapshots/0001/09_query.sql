@@ -51,7 +51,8 @@ BEGIN
         ELSE path || ' <= ' || operand::text END;
     END LOOP;
   END LOOP;
-  IF plain::text ~ '"\$' AND pg_catalog.jsonb_path_exists(plain, '$.** ? (@.type() == "object").keyvalue() ? (@.key starts with "$")') THEN
+  IF pg_catalog.jsonb_path_exists(
+       plain, '$.*.** ? (@.type() == "object").keyvalue() ? (@.key like_regex "^\\$(eq|ne|gte?|lte?|in|nin|exists)$")') THEN
     RAISE EXCEPTION 'metadata compares keys of the object itself, not of what it holds: %', plain
       USING ERRCODE = 'HM004', HINT = 'Comparisons stand right under a key: {"year": {"$gte": 2020}}.';
   END IF;
