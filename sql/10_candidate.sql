@@ -40,8 +40,7 @@ AS $$
 $$;
 
 -- _scan: of a small bank (or a past one), in one pass: how many memories it has and how long they are; each word's IDF; the
--- memories that hold the rarest words; the nearest by
--- distance, which untyped is no index's; and the newest.
+-- memories that hold the rarest words; the nearest by distance, which untyped is no index's; and the newest.
 CREATE OR REPLACE FUNCTION hindsight._scan(
   of_bank bigint, at timestamptz, as_of timestamptz, include_pending boolean, filter hindsight._filter, most integer,
   asked halfvec, of_model integer, finders tsquery[], emphasis double precision[], finder tsquery,

@@ -42,7 +42,8 @@ $$;
 --   score = similarity × confidence × exp(−λ · days) × weight, similarity = noisy-OR of semantic, lexical and activation.
 -- Without min_score a memory must be relevant of its own: semantic from the model's recall threshold on, or from three quarters
 -- of it on with words in common (lexical from 0.15 on); where there is no vector, similarity from 0.2 on; or at least half
--- of the query's words by their IDF; or linked with one that is. Words alone would lift what is unrelated over any threshold. An empty query lists what is known, the best kept first.
+-- of the query's words by their IDF; or linked with one that is. Words alone would lift what is unrelated over any threshold.
+-- An empty query lists what is known, the best kept first.
 -- Filters: types; tags (any of), all_tags, no_tags; since and until (when it was said, else stored); session_id; entities (any
 -- of); metadata (contains, or compares: _metadata_filter); min_confidence. as_of answers from what was believed at that moment.
 -- hops: 1 follows links and neighbours in the session, 0 does not. diversity: 0 takes the best; up to 1 passes over what
@@ -71,7 +72,7 @@ AS $$
 DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'reader');
   at constant timestamptz := coalesce(recall.as_of, statement_timestamp());
-  asks_words constant boolean := coalesce(recall.query, '') ~ '[^\s\u00a0\u3000]';
+  asks_words constant boolean := _asks(recall.query);
   most constant integer := greatest(40, 2 * least(coalesce(recall.top_k, 10), 1000)); -- candidates of each channel
   pending constant boolean := coalesce(recall.include_pending, false);
   filter _filter;
@@ -95,6 +96,7 @@ DECLARE
   by_review uuid[];
   edges _edge[];
   found_rows recalled[];
+  picked uuid[];
   exact_digest bytea;
 BEGIN
   PERFORM _check_recall(recall.query, recall.top_k, recall.types, recall.metadata, recall.min_confidence, recall.min_score,
@@ -105,12 +107,12 @@ BEGIN
                            recall.since, recall.until, recall.session_id, recall.entities, recall.metadata, recall.min_confidence,
                            recall.min_score, recall.hops, 0, recall.include_pending, recall.as_of, recall.queries, recall.embeddings,
                            recall.model) AS r);
-    by_meaning := _diverse(opened.bank_id, at, recall.as_of, pending, ARRAY(SELECT r.memory_id FROM unnest(found_rows) AS r),
-                           ARRAY(SELECT r.score FROM unnest(found_rows) AS r), recall.top_k, recall.diversity);
-    RETURN QUERY SELECT r.* FROM unnest(found_rows) AS r WHERE r.memory_id = ANY (by_meaning);
+    picked := _diverse(opened.bank_id, at, recall.as_of, pending, ARRAY(SELECT r.memory_id FROM unnest(found_rows) AS r),
+                       ARRAY(SELECT r.score FROM unnest(found_rows) AS r), recall.top_k, recall.diversity);
+    RETURN QUERY SELECT r.* FROM unnest(found_rows) AS r WHERE r.memory_id = ANY (picked);
     RETURN;
   ELSIF EXISTS (SELECT FROM unnest(recall.queries, recall.embeddings) AS q(query, embedding)
-                WHERE q.query ~ '[^\s\u00a0\u3000]' OR q.embedding IS NOT NULL) THEN
+                WHERE _asks(q.query) OR q.embedding IS NOT NULL) THEN
     RETURN QUERY
       SELECT best.*
       FROM (SELECT DISTINCT ON (r.memory_id) r.*
@@ -121,7 +123,7 @@ BEGIN
               bank, q.query, q.embedding, recall.top_k, recall.types, recall.tags, recall.all_tags, recall.no_tags, recall.since,
               recall.until, recall.session_id, recall.entities, recall.metadata, recall.min_confidence, recall.min_score,
               recall.hops, 0, recall.include_pending, recall.as_of, model => recall.model) AS r
-            WHERE q.query ~ '[^\s\u00a0\u3000]' OR q.embedding IS NOT NULL -- a blank one would list the bank
+            WHERE _asks(q.query) OR q.embedding IS NOT NULL -- a blank one would list the bank
             ORDER BY r.memory_id, r.score DESC) AS best
       ORDER BY best.score DESC, best.confirmed_at DESC, best.memory_id
       LIMIT recall.top_k;
@@ -149,7 +151,7 @@ BEGIN
 
   is_large := recall.as_of IS NULL -- the past is scanned: indexes hold what is live
     AND (documents IS NOT NULL
-         OR (SELECT count(*) FROM (SELECT FROM live_memory AS m WHERE m.bank_id = opened.bank_id LIMIT _exact_limit() + 1) AS m) > _exact_limit());
+         OR EXISTS (SELECT FROM live_memory AS m WHERE m.bank_id = opened.bank_id OFFSET _exact_limit()));
   IF NOT is_large THEN
     SELECT s.documents, s.average_length, s.idf, s.by_words, s.by_meaning, s.by_recency
       INTO documents, average_length, idf, by_words, by_meaning, by_recency

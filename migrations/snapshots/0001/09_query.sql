@@ -113,6 +113,12 @@ AS $$
   ) AS q
 $$;
 
+-- _asks: whether a query asks for anything: white space and none do not.
+CREATE OR REPLACE FUNCTION hindsight._asks(query text)
+  RETURNS boolean
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN coalesce(query, '') ~ '[^\s\u00a0\u3000]';
+
 -- _check_recall: raises HM004 for an argument of recall that is out of its range.
 CREATE OR REPLACE FUNCTION hindsight._check_recall(
   query text, top_k integer, types text[], metadata jsonb, min_confidence double precision, min_score double precision,
