@@ -95,13 +95,15 @@ RETURN word ~ '[a-z]' AND word ~ '[0-9_/@+#.$%&]|^-' AND word !~ '^[0-9]+[a-z]{1
 CREATE OR REPLACE FUNCTION hindsight._query_words(
   language text, query text,
   OUT words text[], OUT finders tsquery[], OUT prefixes text[], OUT emphasis double precision[], OUT entities text[])
-  LANGUAGE sql STABLE
+  LANGUAGE plpgsql STABLE
 AS $$
+BEGIN
   SELECT coalesce(pg_catalog.array_agg(q.lexeme), '{}'),
          coalesce(pg_catalog.array_agg((hindsight._quoted_lexeme(q.lexeme) || CASE WHEN q.is_prefix THEN ':*' ELSE '' END)::tsquery), '{}'),
          coalesce(pg_catalog.array_agg(q.lexeme) FILTER (WHERE q.is_prefix), '{}'),
          pg_catalog.array_agg(CASE WHEN q.is_entity THEN 0.0 WHEN q.lexeme ~ '[^a-z]' AND hindsight._is_identifier(language, q.lexeme) THEN 20.0 ELSE 1.0 END),
          coalesce(pg_catalog.array_agg(q.lexeme) FILTER (WHERE q.is_entity), '{}')
+    INTO words, finders, prefixes, emphasis, entities
   FROM (
     SELECT named.lexeme, false AS is_prefix, true AS is_entity
     FROM pg_catalog.unnest(hindsight._entity_lexemes_v1(hindsight.entities(query))) AS named(lexeme)
@@ -110,7 +112,8 @@ AS $$
     FROM pg_catalog.unnest(hindsight.text_tsv_v1(language, query, whole => false)) AS l
     ORDER BY pg_catalog.cardinality(l.positions) DESC, pg_catalog.length(l.lexeme) DESC, l.lexeme
     LIMIT 64)
-  ) AS q
+  ) AS q;
+END
 $$;
 
 -- _asks: whether a query asks for anything: white space and none do not.
