@@ -71,6 +71,35 @@ BEGIN
 END
 $$;
 
+-- _check_source: raises HM004 for a source that is not known.
+CREATE OR REPLACE FUNCTION hindsight._check_source(source text)
+  RETURNS void
+  LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+  IF source NOT IN ('user', 'document', 'tool', 'inferred') THEN
+    RAISE EXCEPTION 'unknown source %', pg_catalog.quote_literal(source)
+      USING ERRCODE = 'HM004', HINT = 'Sources are user, document, tool and inferred; leave it out when unknown.';
+  END IF;
+END
+$$;
+
+-- _check_ttl: raises HM004 for a time to live that is none, that goes beyond the year 9999, or that comes with an expires_at.
+CREATE OR REPLACE FUNCTION hindsight._check_ttl(ttl interval, expires_at timestamptz)
+  RETURNS void
+  LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+  IF ttl IS NOT NULL AND expires_at IS NOT NULL THEN
+    RAISE EXCEPTION 'expires_at and ttl are two ends: % and %', expires_at, ttl
+      USING ERRCODE = 'HM004', HINT = 'Give one of them.';
+  ELSIF NOT ttl BETWEEN '1 microsecond' AND '1000 years' THEN
+    RAISE EXCEPTION 'ttl must lie between a microsecond and a thousand years, got %', ttl
+      USING ERRCODE = 'HM004', HINT = 'For example ''7 days''. Leave it out for a memory that stays.';
+  END IF;
+END
+$$;
+
 -- _check_labels: raises HM005 for more than 100 tags or entities, or one of more than 200 characters.
 CREATE OR REPLACE FUNCTION hindsight._check_labels(argument text, labels text[])
   RETURNS void

@@ -2,55 +2,6 @@
 -- Entry points set enable_seqscan off: a session keeps its plans, and one made while the table was empty would scan it
 -- when it is large (measured: 30 ms a call at 1,500 rows instead of 1).
 
--- _believable: the confidence from which a memory is believed; below it, it is pending.
-CREATE OR REPLACE FUNCTION hindsight._believable()
-  RETURNS double precision LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 0.6;
-
--- _contest_slot: who holds a slot after a challenge. NULL: the challenger may take it, since it was free or its holder
--- is superseded now (the challenger is believed from that moment on). Otherwise the holder's id: it is more confident, or as confident and newer.
-CREATE OR REPLACE FUNCTION hindsight._contest_slot(
-  bank_id bigint, slot text, challenger uuid, confidence double precision, said_at timestamptz,
-  OUT holder_id uuid, OUT superseded_id uuid, OUT superseded_at timestamptz)
-  LANGUAGE plpgsql VOLATILE
-AS $$
-DECLARE
-  holder hindsight.memory;
-  changed hindsight.memory;
-BEGIN
-  SELECT m.* INTO holder FROM hindsight.live_memory AS m
-    WHERE m.bank_id = _contest_slot.bank_id AND m.slot = _contest_slot.slot AND m.memory_id <> challenger
-    FOR UPDATE;
-  IF NOT FOUND THEN
-    RETURN;
-  END IF;
-  changed := holder;
-  IF holder.expires_at <= pg_catalog.clock_timestamp() THEN
-    PERFORM hindsight._archive(holder);
-  ELSIF holder.confidence > confidence
-        OR (holder.confidence = confidence AND coalesce(holder.occurred_at, holder.created_at) > said_at) THEN
-    holder_id := holder.memory_id;
-  ELSE
-    superseded_id := holder.memory_id;
-    changed.superseded_by := challenger;
-    changed := hindsight._change('superseded', holder, changed, 'slot ' || slot || ' has a new value');
-    superseded_at := changed.changed_at;
-  END IF;
-END
-$$;
-
--- _archive: puts a memory away that has expired, which frees its content and its slot.
-CREATE OR REPLACE FUNCTION hindsight._archive(expired hindsight.memory)
-  RETURNS void
-  LANGUAGE plpgsql VOLATILE
-AS $$
-DECLARE
-  changed hindsight.memory := expired;
-BEGIN
-  changed.archived_at := pg_catalog.clock_timestamp();
-  PERFORM hindsight._change('archived', expired, changed, 'expired');
-END
-$$;
-
 -- _insert: inserts a memory; false when its content or its slot is taken already.
 CREATE OR REPLACE FUNCTION hindsight._insert(fresh hindsight.memory)
   RETURNS boolean
@@ -59,97 +10,44 @@ AS $$
 BEGIN
   INSERT INTO hindsight.memory (
     bank_id, memory_id, version, content, type, tags, entities, slot, context, session_id, source, confidence, importance,
-    metadata, language, occurred_at, created_at, confirmed_at, confirmations, changed_at, expires_at, superseded_by,
+    metadata, language, occurred_at, created_at, confirmed_at, confirmations, changed_at, expires_at, superseded_by, valid_to,
     pending_reason, model_id, embedding)
   VALUES (
     fresh.bank_id, fresh.memory_id, fresh.version, fresh.content, fresh.type, fresh.tags, fresh.entities, fresh.slot,
     fresh.context, fresh.session_id, fresh.source, fresh.confidence, fresh.importance, fresh.metadata, fresh.language,
     fresh.occurred_at, fresh.created_at, fresh.confirmed_at, fresh.confirmations, fresh.changed_at, fresh.expires_at,
-    fresh.superseded_by, fresh.pending_reason, fresh.model_id, fresh.embedding)
+    fresh.superseded_by, fresh.valid_to, fresh.pending_reason, fresh.model_id, fresh.embedding)
   ON CONFLICT DO NOTHING;
   RETURN FOUND;
 END
 $$;
 
--- _merge: the same content came again: confirms the memory that holds it, and unites what the two say about it.
--- Only a confidence that was stated (is_sure) raises the one that is held: an echo does not.
-CREATE OR REPLACE FUNCTION hindsight._merge(
-  held hindsight.memory, again hindsight.memory, is_sure boolean, OUT reasons text[], OUT superseded_id uuid)
-  LANGUAGE plpgsql VOLATILE
-AS $$
-DECLARE
-  merged hindsight.memory := held;
-  slot_holder uuid;
-BEGIN
-  reasons := ARRAY['the same content was stored before'];
-  merged.confirmed_at := greatest(held.confirmed_at, again.confirmed_at);
-  merged.confirmations := held.confirmations + 1;
-  merged.confidence := CASE WHEN is_sure THEN greatest(held.confidence, again.confidence) ELSE held.confidence END;
-  merged.importance := greatest(held.importance, again.importance);
-  merged.tags := (hindsight._clean_labels(held.tags || again.tags))[:100];
-  merged.entities := (hindsight._clean_labels(held.entities || again.entities))[:100];
-  merged.metadata := held.metadata || again.metadata;
-  merged.context := coalesce(held.context, again.context);
-  merged.source := coalesce(held.source, again.source);
-  merged.occurred_at := coalesce(held.occurred_at, again.occurred_at);
-  IF NOT merged.tags @> again.tags OR NOT merged.entities @> again.entities THEN
-    reasons := reasons || 'it has a hundred tags or entities already, and takes no more'::text;
-  END IF;
-  IF pg_catalog.length(merged.metadata::text) > 100000 THEN
-    merged.metadata := held.metadata;
-    reasons := reasons || 'it keeps its metadata: united they would be too large'::text;
-  END IF;
-  IF held.type <> again.type THEN
-    reasons := reasons || pg_catalog.format('it stays a %s, not a %s', held.type, again.type);
-  END IF;
-  merged.slot := coalesce(held.slot, again.slot);
-  merged.expires_at := CASE WHEN held.expires_at IS NOT NULL AND again.expires_at IS NOT NULL
-                         THEN greatest(held.expires_at, again.expires_at) END;
-  IF held.embedding IS NULL THEN
-    merged.embedding := again.embedding;
-    merged.model_id := again.model_id;
-  END IF;
-  IF held.slot <> again.slot THEN
-    reasons := reasons || pg_catalog.format('it keeps its slot %s, not %s', held.slot, again.slot);
-  END IF;
-  IF held.pending_reason = 'low confidence' AND merged.confidence >= hindsight._believable() THEN
-    merged.pending_reason := NULL;
-    reasons := reasons || 'a confident statement of it: it is believed now'::text;
-  ELSIF held.pending_reason IS NOT NULL THEN
-    reasons := reasons || ('still pending: ' || held.pending_reason);
-  END IF;
-  IF merged.slot IS NOT NULL AND merged.pending_reason IS NULL
-     AND (held.slot IS NULL OR held.pending_reason IS NOT NULL) THEN
-    SELECT c.holder_id, c.superseded_id INTO slot_holder, superseded_id
-      FROM hindsight._contest_slot(held.bank_id, merged.slot, held.memory_id, merged.confidence,
-                                   coalesce(again.occurred_at, again.created_at)) AS c;
-    IF slot_holder IS NOT NULL AND held.pending_reason IS NOT NULL THEN
-      merged.superseded_by := slot_holder;
-      reasons := reasons || pg_catalog.format('slot %s has a more confident or newer value', merged.slot);
-    ELSIF slot_holder IS NOT NULL THEN
-      merged.slot := NULL;
-      reasons := reasons || pg_catalog.format('slot %s stays with a more confident or newer memory', again.slot);
-    END IF;
-  END IF;
-  PERFORM hindsight._change('merged', held, merged, reasons[1]);
-END
-$$;
-
--- store: keeps a memory, or says what became of it instead.
---   outcome: stored; merged (memory_id is the memory that says the same); pending (confidence under 0.6: kept, not
---   believed yet); superseding (related_id is the memory that held the slot); superseded (related_id holds the slot:
---   it is more confident, or newer).
--- confidence and importance lie in [0, 1]; NULL means 0.9 and 0.5. embedding comes with the model that made it.
--- Raises HM001, HM003, HM004, HM005, HM010, HM011, HM012.
+-- store: keeps a memory, or says what became of it instead. Its gates, in this order, each with its reason in the result and
+-- in the event:
+--   importance: by rules when it is not given (importance); under 0.3 the memory is skipped;
+--   type: what was inferred is no fact but a hypothesis;
+--   belief: with a confidence under 0.6 it is pending: kept, not recalled until confirmed;
+--   the past: what was said (occurred_at) before it was forgotten or corrected does not come back;
+--   duplicates: the same content, or the same meaning in other words, is merged;
+--   conflict: of two values of a slot one supersedes the other (set_policy).
+-- outcome: stored; merged (memory_id is the memory that says the same); pending; superseding (related_id is the memory whose
+-- place it took); superseded (related_id holds the slot); skipped (memory_id is NULL, or the memory that was corrected).
+-- confidence and importance lie in [0, 1]; NULL confidence means 0.9, of what was inferred 0.6. supersedes names a memory
+-- whose place it takes in any case; derived_from those that it was made of, which it does not outlive. It ends at
+-- expires_at, or after ttl, or when the policy of its type says. embedding comes with the model that made it.
+-- Raises HM001, HM002 (supersedes, derived_from), HM003, HM004, HM005, HM010, HM011, HM012.
 CREATE OR REPLACE FUNCTION hindsight.store(
   bank text, content text, type text DEFAULT 'fact', tags text[] DEFAULT NULL, session_id text DEFAULT NULL,
   confidence double precision DEFAULT NULL, importance double precision DEFAULT NULL, source text DEFAULT NULL,
   slot text DEFAULT NULL, entities text[] DEFAULT NULL, context text DEFAULT NULL, occurred_at timestamptz DEFAULT NULL,
-  expires_at timestamptz DEFAULT NULL, metadata jsonb DEFAULT NULL, embedding vector DEFAULT NULL, model text DEFAULT NULL)
+  expires_at timestamptz DEFAULT NULL, ttl interval DEFAULT NULL, metadata jsonb DEFAULT NULL, supersedes uuid DEFAULT NULL,
+  derived_from uuid[] DEFAULT NULL, embedding vector DEFAULT NULL, model text DEFAULT NULL)
   RETURNS TABLE (memory_id uuid, outcome text, related_id uuid, reasons text[])
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
   SET enable_seqscan = off
+  SET hnsw.iterative_scan = strict_order
+  SET hnsw.ef_search = 40
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -157,123 +55,163 @@ DECLARE
   used embedding_model;
   fresh memory;
   held memory;
-  slot_holder uuid;
+  gone memory;
+  evidence memory;
+  contest record;
+  said_at timestamptz;
+  gates text[] := '{}';
 BEGIN
   PERFORM _check_text('content', store.content, 10000), _check_optional_text('context', store.context, 10000),
           _check_optional_text('slot', store.slot, 200), _check_type(store.type),
           _check_unit('confidence', store.confidence), _check_unit('importance', store.importance),
           _check_labels('tags', store.tags), _check_labels('entities', store.entities),
           _check_object('metadata', store.metadata), _check_time('occurred_at', store.occurred_at),
-          _check_time('expires_at', store.expires_at);
-  IF store.source NOT IN ('user', 'document', 'tool', 'inferred') THEN
-    RAISE EXCEPTION 'unknown source %', quote_literal(store.source)
-      USING ERRCODE = 'HM004', HINT = 'Sources are user, document, tool and inferred; leave it out when unknown.';
-  END IF;
+          _check_time('expires_at', store.expires_at), _check_source(store.source), _check_ttl(store.ttl, store.expires_at);
   IF store.expires_at <= clock_timestamp() THEN
     RAISE EXCEPTION 'expires_at % has passed already', store.expires_at
       USING ERRCODE = 'HM004', HINT = 'Give a time to come, or leave it out.';
   END IF;
   used := CASE WHEN store.embedding IS NOT NULL THEN _adopt_model(opened, store.model) END;
-  IF store.slot IS NOT NULL THEN
-    -- Writers of slots take turns in a bank, so that two batches with slots and contents in common do not deadlock.
-    PERFORM pg_advisory_xact_lock(hashtextextended('hindsight.slot', opened.bank_id));
-  END IF;
-  IF store.session_id IS NOT NULL THEN
-    PERFORM _open_session(opened.bank_id, store.session_id);
-  END IF;
 
   fresh.bank_id := opened.bank_id;
   fresh.memory_id := gen_random_uuid();
   fresh.version := 1;
   fresh.content := store.content;
   fresh.digest := content_digest_v1(store.content);
-  fresh.type := store.type;
-  fresh.tags := _clean_labels(store.tags);
+  fresh.type := CASE WHEN store.source = 'inferred' AND store.type = 'fact' THEN 'hypothesis' ELSE store.type END;
+  fresh.tags := _bank_tags(opened.bank_id, coalesce(store.tags, '{}'));
   fresh.entities := _with_entities(store.entities, store.content);
   fresh.slot := store.slot;
   fresh.context := store.context;
   fresh.session_id := store.session_id;
   fresh.source := store.source;
-  fresh.confidence := coalesce(store.confidence, 0.9);
-  fresh.importance := coalesce(store.importance, 0.5);
+  fresh.confidence := coalesce(store.confidence, CASE WHEN store.source = 'inferred' THEN 0.6 ELSE 0.9 END);
+  fresh.importance := coalesce(store.importance, importance(store.content, store.type));
   fresh.metadata := coalesce(store.metadata, '{}');
   fresh.language := opened.language;
   fresh.occurred_at := store.occurred_at;
   fresh.confirmations := 0;
-  fresh.expires_at := store.expires_at;
-  fresh.pending_reason := CASE WHEN fresh.confidence < _believable() THEN 'low confidence' END;
+  fresh.expires_at := coalesce(store.expires_at, clock_timestamp() + store.ttl, _lives_until(opened.bank_id, fresh.type));
   fresh.embedding := _check_embedding(store.embedding, used);
   fresh.model_id := CASE WHEN store.embedding IS NOT NULL THEN used.model_id END;
+  said_at := coalesce(store.occurred_at, clock_timestamp());
+
+  IF store.importance IS NULL AND fresh.importance < 0.3 THEN
+    RETURN QUERY SELECT * FROM _skip(fresh, NULL, format('importance %s is under 0.3: a greeting, an acknowledgement or a question', fresh.importance));
+    RETURN;
+  END IF;
+  IF fresh.type <> store.type THEN
+    gates := gates || 'a hypothesis, not a fact: it was inferred, not said'::text;
+  END IF;
+  IF fresh.confidence < _believable() THEN
+    fresh.pending_reason := 'low confidence';
+    gates := gates || format('confidence %s is under %s: kept, not believed until confirmed', fresh.confidence, _believable());
+    IF store.supersedes IS NOT NULL THEN
+      RAISE EXCEPTION 'a memory of confidence % is not believed, and cannot supersede %', fresh.confidence, store.supersedes
+        USING ERRCODE = 'HM004', HINT = format('Give a confidence of %s or more, or leave supersedes out.', _believable());
+    END IF;
+  END IF;
+  IF cardinality(fresh.entities) = 100 AND NOT fresh.entities @> entities(fresh.content) THEN
+    gates := gates || 'it has a hundred entities, and takes no more from its content'::text;
+  END IF;
+  IF opened.allowed_tags IS NOT NULL AND NOT fresh.tags <@ opened.allowed_tags THEN
+    gates := gates || format('the bank does not allow the tags %s',
+                             (SELECT string_agg(t, ', ') FROM unnest(fresh.tags) AS t WHERE t <> ALL (opened.allowed_tags)));
+    fresh.tags := ARRAY(SELECT t.tag FROM unnest(fresh.tags) WITH ORDINALITY AS t(tag, place)
+                        WHERE t.tag = ANY (opened.allowed_tags) ORDER BY t.place);
+  END IF;
+  IF store.occurred_at IS NOT NULL THEN
+    SELECT g.* INTO gone FROM _gone(fresh, said_at) AS g;
+    IF gone.deleted_at IS NOT NULL THEN
+      RETURN QUERY SELECT * FROM _skip(fresh, NULL, format('forgotten at %s: what was said before does not come back', gone.deleted_at));
+      RETURN;
+    ELSIF gone.memory_id IS NOT NULL THEN
+      RETURN QUERY SELECT * FROM _skip(fresh, gone, 'it was corrected: what was said before does not come back');
+      RETURN;
+    END IF;
+  END IF;
+  IF store.slot IS NOT NULL OR store.supersedes IS NOT NULL THEN
+    PERFORM _take_turns(opened.bank_id);
+  END IF;
+  IF store.session_id IS NOT NULL THEN
+    PERFORM _open_session(opened.bank_id, store.session_id);
+  END IF;
 
   -- Whoever loses a race for the content or the slot starts again, and finds the winner's row.
   FOR attempt IN 1..100 LOOP
     fresh.created_at := clock_timestamp();
     fresh.confirmed_at := fresh.created_at;
     fresh.changed_at := fresh.created_at;
+    reasons := gates;
+    related_id := NULL;
     SELECT m.* INTO held FROM current_memory AS m
       WHERE m.bank_id = opened.bank_id AND m.digest = fresh.digest
       FOR UPDATE;
+    IF NOT FOUND AND fresh.embedding IS NOT NULL THEN
+      SELECT m.* INTO held FROM current_memory AS m
+        WHERE m.bank_id = opened.bank_id AND m.memory_id = _same_meaning(opened, used, fresh)
+        FOR UPDATE;
+    END IF;
     IF FOUND AND held.expires_at <= clock_timestamp() THEN
-      PERFORM _archive(held);
+      PERFORM _retire(opened.bank_id, ARRAY[held.memory_id], 'archived', 'expired');
+      CONTINUE WHEN held.digest <> fresh.digest;
     ELSIF FOUND THEN
       memory_id := held.memory_id;
       outcome := 'merged';
       BEGIN
-        SELECT g.reasons, g.superseded_id INTO reasons, related_id FROM _merge(held, fresh, store.confidence IS NOT NULL) AS g;
+        SELECT gates || g.reasons, g.superseded_id INTO reasons, related_id
+          FROM _merge(held, fresh, store.confidence IS NOT NULL) AS g;
+        IF store.supersedes <> memory_id THEN
+          related_id := _supersede(opened, store.supersedes, memory_id, said_at);
+        END IF;
       EXCEPTION WHEN unique_violation THEN -- somebody took the slot that the merged memory was to have
         CONTINUE;
       END;
-      RETURN NEXT;
-      RETURN;
+      EXIT;
     END IF;
 
     memory_id := fresh.memory_id;
-    related_id := NULL;
-    reasons := '{}';
-    IF fresh.pending_reason IS NOT NULL THEN
-      outcome := 'pending';
-      reasons := ARRAY[format('confidence %s is under %s: kept, not believed until confirmed', fresh.confidence, _believable())];
-    ELSE
-      outcome := 'stored';
-    END IF;
-    IF fresh.slot IS NULL OR fresh.pending_reason IS NOT NULL THEN
-      CONTINUE WHEN NOT _insert(fresh);
-    ELSE
-      BEGIN -- what the contest wrote is undone when the row cannot be inserted
-        SELECT c.holder_id, c.superseded_id, coalesce(c.superseded_at, clock_timestamp())
-          INTO slot_holder, related_id, fresh.created_at
-          FROM _contest_slot(opened.bank_id, fresh.slot, fresh.memory_id, fresh.confidence,
-                             coalesce(fresh.occurred_at, fresh.created_at)) AS c;
+    outcome := CASE WHEN fresh.pending_reason IS NOT NULL THEN 'pending' ELSE 'stored' END;
+    BEGIN -- what the contest wrote is undone when the row cannot be inserted
+      fresh.superseded_by := NULL;
+      fresh.valid_to := NULL;
+      IF store.supersedes IS NOT NULL THEN
+        related_id := _supersede(opened, store.supersedes, fresh.memory_id, said_at);
+        outcome := 'superseding';
+        reasons := reasons || 'it takes the place of the memory that was named'::text;
+      END IF;
+      IF fresh.slot IS NOT NULL AND fresh.pending_reason IS NULL THEN
+        SELECT c.* INTO contest FROM _contest_slot(fresh, said_at) AS c;
+        fresh.created_at := coalesce(contest.superseded_at, clock_timestamp());
         fresh.confirmed_at := fresh.created_at;
         fresh.changed_at := fresh.created_at;
-        IF slot_holder IS NOT NULL THEN
+        IF contest.holder_id IS NOT NULL THEN
           outcome := 'superseded';
-          related_id := slot_holder;
-          reasons := ARRAY[format('slot %s has a more confident or newer value', fresh.slot)];
-          fresh.superseded_by := slot_holder;
-        ELSIF related_id IS NOT NULL THEN
+          fresh.superseded_by := contest.holder_id;
+          fresh.valid_to := contest.valid_to;
+        ELSIF contest.superseded_id IS NOT NULL THEN
           outcome := 'superseding';
-          reasons := ARRAY[format('slot %s had another value', fresh.slot)];
         END IF;
-        IF NOT _insert(fresh) THEN
-          RAISE unique_violation;
-        END IF;
-      EXCEPTION WHEN unique_violation THEN
-        fresh.superseded_by := NULL;
-        CONTINUE;
-      END;
-    END IF;
-    IF cardinality(fresh.entities) = 100 AND NOT fresh.entities @> entities(fresh.content) THEN
-      reasons := reasons || 'it has a hundred entities, and takes no more from its content'::text;
-    END IF;
-    PERFORM _record(opened.bank_id, outcome, fresh.memory_id, reasons[1], NULL, fresh);
-    RETURN NEXT;
-    RETURN;
+        related_id := coalesce(contest.holder_id, contest.superseded_id, related_id);
+        reasons := reasons || array_remove(ARRAY[contest.reason], NULL);
+      END IF;
+      IF NOT _insert(fresh) THEN
+        RAISE unique_violation;
+      END IF;
+    EXCEPTION WHEN unique_violation THEN
+      CONTINUE;
+    END;
+    PERFORM _record(opened.bank_id, outcome, fresh.memory_id, nullif(array_to_string(reasons, '; '), ''), NULL, fresh);
+    EXIT;
   END LOOP;
-  RAISE EXCEPTION 'many writers contend for %', CASE WHEN store.slot IS NULL THEN 'this content' ELSE 'slot ' || store.slot END
-    USING ERRCODE = 'serialization_failure', HINT = 'Try the same call again.';
+  IF outcome IS NULL THEN
+    RAISE EXCEPTION 'many writers contend for %', CASE WHEN store.slot IS NULL THEN 'this content' ELSE 'slot ' || store.slot END
+      USING ERRCODE = 'serialization_failure', HINT = 'Try the same call again.';
+  END IF;
+  PERFORM _link(opened, memory_id, source_id, 'derived_from', 1) FROM unnest(store.derived_from) AS source_id;
+  RETURN NEXT;
 END
 $$;
 COMMENT ON FUNCTION hindsight.store(text, text, text, text[], text, double precision, double precision, text, text, text[],
-                                    text, timestamptz, timestamptz, jsonb, vector, text) IS
-  'Keeps a memory and says what became of it: stored, merged, pending, superseding or superseded.';
+                                    text, timestamptz, timestamptz, interval, jsonb, uuid, uuid[], vector, text) IS
+  'Keeps a memory and says what became of it: stored, merged, pending, superseding, superseded or skipped.';

@@ -125,7 +125,7 @@ RETURN coalesce(query, '') ~ '[^\s\u00a0\u3000]';
 -- _check_recall: raises HM004 for an argument of recall that is out of its range.
 CREATE OR REPLACE FUNCTION hindsight._check_recall(
   query text, top_k integer, types text[], metadata jsonb, min_confidence double precision, min_score double precision,
-  hops integer, diversity double precision, as_of timestamptz, queries text[], embeddings vector[])
+  hops integer, diversity double precision, as_of timestamptz, valid_at timestamptz, queries text[], embeddings vector[])
   RETURNS void
   LANGUAGE plpgsql STABLE
 AS $$
@@ -147,7 +147,7 @@ BEGIN
       USING ERRCODE = 'HM004', HINT = 'At most 8 are asked at once, each with its own embedding or none.';
   END IF;
   PERFORM _check_unit('min_score', min_score), _check_unit('min_confidence', min_confidence), _check_unit('diversity', diversity),
-          _check_object('metadata', metadata), _check_time('as_of', as_of);
+          _check_object('metadata', metadata), _check_time('as_of', as_of), _check_time('valid_at', valid_at);
   IF types IS NOT NULL THEN
     PERFORM _check_type(t) FROM unnest(types) AS t;
   END IF;

@@ -3,7 +3,7 @@
 -- hindsight_reader calls what reads; hindsight_app also what writes. Rights on a bank are checked by the functions.
 -- The cache of query embeddings is for both: what a reader keeps there nobody else is shown.
 
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA hindsight FROM PUBLIC;
+REVOKE ALL ON ALL ROUTINES IN SCHEMA hindsight FROM PUBLIC;
 GRANT USAGE ON SCHEMA hindsight TO hindsight_app, hindsight_reader;
 
 DO $grants$
@@ -17,9 +17,9 @@ BEGIN
     FROM pg_catalog.pg_proc AS p
     WHERE p.pronamespace = 'hindsight'::regnamespace AND (p.proname !~ '^_' OR p.provolatile = 'i')
   LOOP
-    EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO hindsight_app', entry);
+    EXECUTE pg_catalog.format('GRANT EXECUTE ON ROUTINE %s TO hindsight_app', entry);
     IF is_reader THEN
-      EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION %s TO hindsight_reader', entry);
+      EXECUTE pg_catalog.format('GRANT EXECUTE ON ROUTINE %s TO hindsight_reader', entry);
     END IF;
   END LOOP;
 

@@ -14,15 +14,17 @@ BEGIN
   SELECT array_agg(p.oid::regprocedure::text) INTO signatures FROM pg_catalog.pg_proc AS p
     WHERE p.pronamespace = 'hindsight'::regnamespace;
   DROP VIEW hindsight.current_memory, hindsight.live_memory CASCADE;
-  DROP TABLE hindsight.query_embedding, hindsight.word_statistics, hindsight.event, hindsight.link, hindsight.memory_version, hindsight.memory,
+  DROP TABLE hindsight.query_embedding, hindsight.word_statistics, hindsight.memory_use, hindsight.event_seal, hindsight.event, hindsight.link,
+    hindsight.memory_version, hindsight.memory,
     hindsight.turn,
-    hindsight.session, hindsight.access, hindsight.bank_type, hindsight.bank, hindsight.memory_type,
+    hindsight.session, hindsight.access, hindsight.tag_alias, hindsight.bank_type, hindsight.bank, hindsight.memory_type,
     hindsight.embedding_model CASCADE;
   FOREACH signature IN ARRAY signatures LOOP
     CONTINUE WHEN pg_catalog.to_regprocedure(signature) IS NULL; -- went with a table that it takes a row of
-    EXECUTE 'DROP FUNCTION ' || signature || ' CASCADE';
+    EXECUTE 'DROP ROUTINE ' || signature || ' CASCADE';
   END LOOP;
-  DROP TYPE hindsight.recalled, hindsight._filter, hindsight._edge, hindsight.neighbour, hindsight.memory_record, hindsight.forgotten;
+  DROP TYPE hindsight.recalled, hindsight._filter, hindsight._moment, hindsight._edge, hindsight.neighbour, hindsight.memory_record, hindsight.forgotten,
+    hindsight.matched;
   REVOKE ALL ON SCHEMA hindsight FROM hindsight_app, hindsight_reader;
 END
 $downgrade$;

@@ -31,14 +31,20 @@ CREATE TABLE hindsight.memory_type (
   type text NOT NULL,
   decay_rate double precision,
   weight double precision DEFAULT 1 NOT NULL,
+  ttl interval DEFAULT '0' NOT NULL,
+  on_conflict text DEFAULT 'confident' NOT NULL,
   description text NOT NULL,
   PRIMARY KEY (type),
+  CONSTRAINT memory_type_ttl_check CHECK (ttl >= '0'),
+  CONSTRAINT memory_type_on_conflict_check CHECK (on_conflict IN ('overwrite', 'history', 'confident')),
   CONSTRAINT memory_type_decay_rate_check CHECK (decay_rate >= 0),
   CONSTRAINT memory_type_weight_check CHECK (weight BETWEEN 0 AND 1)
 );
 COMMENT ON TABLE hindsight.memory_type IS 'The types of memory.';
 COMMENT ON COLUMN hindsight.memory_type.decay_rate IS 'λ per day; NULL: the bank''s.';
 COMMENT ON COLUMN hindsight.memory_type.weight IS 'Type weight of the score.';
+COMMENT ON COLUMN hindsight.memory_type.ttl IS 'How long such a memory lives when it is not told; 0: for good.';
+COMMENT ON COLUMN hindsight.memory_type.on_conflict IS 'What a new value of a slot does: overwrite, history or confident.';
 
 CREATE TABLE hindsight.bank (
   bank_id bigint GENERATED ALWAYS AS IDENTITY,
@@ -49,6 +55,7 @@ CREATE TABLE hindsight.bank (
   model_id integer,
   documents integer,
   average_length double precision,
+  allowed_tags text[],
   created_at timestamptz DEFAULT now() NOT NULL,
   PRIMARY KEY (bank_id),
   CONSTRAINT bank_decay_rate_check CHECK (decay_rate BETWEEN 0 AND 1),
@@ -61,13 +68,18 @@ COMMENT ON COLUMN hindsight.bank.decay_rate IS 'λ per day.';
 COMMENT ON COLUMN hindsight.bank.model_id IS 'The embedding model of this bank; NULL until the first embedding.';
 COMMENT ON COLUMN hindsight.bank.documents IS 'Live memories when its words were last counted; NULL: small, counted at each recall.';
 COMMENT ON COLUMN hindsight.bank.average_length IS 'Mean lexemes of those memories.';
+COMMENT ON COLUMN hindsight.bank.allowed_tags IS 'The tags that its memories may have; NULL: any.';
 
 CREATE TABLE hindsight.bank_type (
   bank_id bigint NOT NULL,
   type text NOT NULL,
   decay_rate double precision,
   weight double precision,
+  ttl interval,
+  on_conflict text,
   PRIMARY KEY (bank_id, type),
+  CONSTRAINT bank_type_ttl_check CHECK (ttl >= '0'),
+  CONSTRAINT bank_type_on_conflict_check CHECK (on_conflict IN ('overwrite', 'history', 'confident')),
   CONSTRAINT bank_type_decay_rate_check CHECK (decay_rate >= 0),
   CONSTRAINT bank_type_weight_check CHECK (weight BETWEEN 0 AND 1),
   CONSTRAINT bank_type_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id),
@@ -76,6 +88,20 @@ CREATE TABLE hindsight.bank_type (
 COMMENT ON TABLE hindsight.bank_type IS 'Where a bank departs from the defaults of memory_type.';
 COMMENT ON COLUMN hindsight.bank_type.decay_rate IS 'λ per day; NULL: the type''s or the bank''s.';
 COMMENT ON COLUMN hindsight.bank_type.weight IS 'Type weight of the score; NULL: the type''s.';
+COMMENT ON COLUMN hindsight.bank_type.ttl IS 'How long such a memory lives when it is not told; 0: for good; NULL: as the type says.';
+COMMENT ON COLUMN hindsight.bank_type.on_conflict IS 'What a new value of a slot does; NULL: as the type says.';
+
+CREATE TABLE hindsight.tag_alias (
+  bank_id bigint NOT NULL,
+  alias text NOT NULL,
+  tag text NOT NULL,
+  PRIMARY KEY (bank_id, alias),
+  CONSTRAINT tag_alias_check CHECK (alias <> tag),
+  CONSTRAINT tag_alias_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id)
+);
+COMMENT ON TABLE hindsight.tag_alias IS 'Other spellings of a bank''s tags.';
+COMMENT ON COLUMN hindsight.tag_alias.alias IS 'As it may be written.';
+COMMENT ON COLUMN hindsight.tag_alias.tag IS 'As it is kept.';
 
 CREATE TABLE hindsight.access (
   bank_id bigint NOT NULL,
@@ -143,8 +169,10 @@ CREATE TABLE hindsight.memory (
   confirmations integer NOT NULL,
   changed_at timestamptz NOT NULL,
   expires_at timestamptz,
+  completed_at timestamptz,
   deleted_at timestamptz,
   superseded_by uuid,
+  valid_to timestamptz,
   archived_at timestamptz,
   pending_reason text,
   model_id integer,
@@ -172,6 +200,11 @@ CREATE INDEX memory_pending_idx ON hindsight.memory (bank_id, changed_at) WHERE 
 CREATE INDEX memory_expiry_idx ON hindsight.memory (bank_id, expires_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND expires_at IS NOT NULL;
 CREATE INDEX memory_unembedded_idx ON hindsight.memory (bank_id, created_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND embedding IS NULL;
 CREATE INDEX memory_recency_idx ON hindsight.memory (bank_id, confirmed_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL;
+CREATE INDEX memory_gone_content_idx ON hindsight.memory (bank_id, digest) WHERE deleted_at IS NOT NULL OR superseded_by IS NOT NULL;
+CREATE INDEX memory_gone_slot_idx ON hindsight.memory (bank_id, slot) WHERE deleted_at IS NOT NULL AND slot IS NOT NULL;
+CREATE INDEX memory_valid_idx ON hindsight.memory (bank_id, valid_to) WHERE deleted_at IS NULL AND archived_at IS NULL AND valid_to IS NOT NULL;
+CREATE INDEX memory_trivial_idx ON hindsight.memory (bank_id, confirmed_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND importance < 0.3;
+CREATE INDEX memory_unused_idx ON hindsight.memory (bank_id, confirmed_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND importance >= 0.3 AND importance < 0.5 AND confirmations = 0;
 COMMENT ON TABLE hindsight.memory IS 'One distilled sentence that is worth keeping. The layer that recall searches.';
 COMMENT ON COLUMN hindsight.memory.version IS '1 when stored, one more at each change.';
 COMMENT ON COLUMN hindsight.memory.slot IS 'Key of a thing that has one value at a time.';
@@ -187,8 +220,10 @@ COMMENT ON COLUMN hindsight.memory.confirmed_at IS 'When last confirmed: decay c
 COMMENT ON COLUMN hindsight.memory.confirmations IS 'How often it was confirmed after it was stored.';
 COMMENT ON COLUMN hindsight.memory.changed_at IS 'When this version began.';
 COMMENT ON COLUMN hindsight.memory.expires_at IS 'Not live from then on.';
+COMMENT ON COLUMN hindsight.memory.completed_at IS 'When a todo was done.';
 COMMENT ON COLUMN hindsight.memory.deleted_at IS 'When it was forgotten.';
 COMMENT ON COLUMN hindsight.memory.superseded_by IS 'The memory that took its place.';
+COMMENT ON COLUMN hindsight.memory.valid_to IS 'Until when it was true, of a value that another has followed: it remains answerable by date.';
 COMMENT ON COLUMN hindsight.memory.archived_at IS 'When it was put away, as expired.';
 COMMENT ON COLUMN hindsight.memory.pending_reason IS 'Why it is not believed yet.';
 COMMENT ON COLUMN hindsight.memory.model_id IS 'Embedding model of the embedding.';
@@ -218,8 +253,10 @@ CREATE TABLE hindsight.memory_version (
   confirmations integer NOT NULL,
   changed_at timestamptz NOT NULL,
   expires_at timestamptz,
+  completed_at timestamptz,
   deleted_at timestamptz,
   superseded_by uuid,
+  valid_to timestamptz,
   archived_at timestamptz,
   pending_reason text,
   model_id integer,
@@ -244,8 +281,10 @@ COMMENT ON COLUMN hindsight.memory_version.confirmed_at IS 'When last confirmed:
 COMMENT ON COLUMN hindsight.memory_version.confirmations IS 'How often it was confirmed after it was stored.';
 COMMENT ON COLUMN hindsight.memory_version.changed_at IS 'When this version began.';
 COMMENT ON COLUMN hindsight.memory_version.expires_at IS 'Not live from then on.';
+COMMENT ON COLUMN hindsight.memory_version.completed_at IS 'When a todo was done.';
 COMMENT ON COLUMN hindsight.memory_version.deleted_at IS 'When it was forgotten.';
 COMMENT ON COLUMN hindsight.memory_version.superseded_by IS 'The memory that took its place.';
+COMMENT ON COLUMN hindsight.memory_version.valid_to IS 'Until when it was true, of a value that another has followed.';
 COMMENT ON COLUMN hindsight.memory_version.archived_at IS 'When it was put away, as expired.';
 COMMENT ON COLUMN hindsight.memory_version.pending_reason IS 'Why it is not believed yet.';
 COMMENT ON COLUMN hindsight.memory_version.model_id IS 'Embedding model of the embedding.';
@@ -284,6 +323,8 @@ CREATE TABLE hindsight.event (
   reason text,
   before jsonb,
   after jsonb,
+  salt bytea,
+  digest bytea NOT NULL,
   PRIMARY KEY (bank_id, event_id),
   CONSTRAINT event_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id)
 );
@@ -293,6 +334,39 @@ COMMENT ON COLUMN hindsight.event.principal IS 'Who did it.';
 COMMENT ON COLUMN hindsight.event.action IS 'The function, or what it came to: stored, merged, …';
 COMMENT ON COLUMN hindsight.event.before IS 'The values that changed, as they were.';
 COMMENT ON COLUMN hindsight.event.after IS 'The values that changed, as they became.';
+COMMENT ON COLUMN hindsight.event.salt IS 'Random; goes with the content when that is erased, so that nobody can guess it from the digest.';
+COMMENT ON COLUMN hindsight.event.digest IS 'Of salt, reason, before and after: what remains of them when they are erased.';
+
+CREATE TABLE hindsight.event_seal (
+  bank_id bigint NOT NULL,
+  seal_id integer NOT NULL,
+  last_event bigint NOT NULL,
+  events integer,
+  digest bytea,
+  settles_at xid8 NOT NULL,
+  sealed_at timestamptz,
+  PRIMARY KEY (bank_id, seal_id),
+  CONSTRAINT event_seal_check CHECK ((digest IS NULL) = (sealed_at IS NULL) AND (digest IS NULL) = (events IS NULL)),
+  CONSTRAINT event_seal_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id)
+);
+COMMENT ON TABLE hindsight.event_seal IS 'Seals of the event trail: each holds the digest of its events and of the seal before.';
+COMMENT ON COLUMN hindsight.event_seal.seal_id IS 'From 1, without gaps, in each bank.';
+COMMENT ON COLUMN hindsight.event_seal.last_event IS 'It seals the events after those of the seal before, up to this one.';
+COMMENT ON COLUMN hindsight.event_seal.events IS 'How many events it seals; NULL until it is closed.';
+COMMENT ON COLUMN hindsight.event_seal.digest IS 'NULL until it is closed.';
+COMMENT ON COLUMN hindsight.event_seal.settles_at IS 'When every transaction before this one has ended, no event up to last_event can come any more.';
+
+CREATE TABLE hindsight.memory_use (
+  bank_id bigint NOT NULL,
+  memory_id uuid NOT NULL,
+  recalls integer DEFAULT 1 NOT NULL,
+  first_at timestamptz DEFAULT now() NOT NULL,
+  last_at timestamptz DEFAULT now() NOT NULL,
+  PRIMARY KEY (bank_id, memory_id),
+  CONSTRAINT memory_use_memory_fkey FOREIGN KEY (bank_id, memory_id) REFERENCES hindsight.memory (bank_id, memory_id)
+);
+CREATE INDEX memory_use_first_idx ON hindsight.memory_use (bank_id, first_at);
+COMMENT ON TABLE hindsight.memory_use IS 'How often memories were recalled, as far as whoever recalled them said so (note_recall).';
 
 CREATE TABLE hindsight.word_statistics (
   bank_id bigint NOT NULL,
@@ -323,15 +397,19 @@ CREATE TYPE hindsight.recalled AS (
   memory_id uuid, content text, type text, score double precision, similarity double precision,
   semantic double precision, lexical double precision, activation double precision, confidence double precision, decay double precision,
   weight double precision, channels text[], tags text[], entities text[], slot text, session_id text, source text,
-  metadata jsonb, occurred_at timestamptz, created_at timestamptz, confirmed_at timestamptz, pending_reason text,
-  linked_from uuid
+  metadata jsonb, occurred_at timestamptz, created_at timestamptz, confirmed_at timestamptz, completed_at timestamptz,
+  valid_to timestamptz, pending_reason text, linked_from uuid
 );
 COMMENT ON TYPE hindsight.recalled IS 'A memory that recall found, with the parts and channels that made its score.';
 CREATE TYPE hindsight._filter AS (
   types text[], tags text[], all_tags text[], no_tags text[], since timestamptz, until timestamptz, session_id text,
-  entities text[], min_confidence double precision, metadata jsonb, predicate jsonpath
+  source text, entities text[], min_confidence double precision, metadata jsonb, predicate jsonpath
 );
 COMMENT ON TYPE hindsight._filter IS 'The filters of recall; NULL lets everything pass.';
+CREATE TYPE hindsight._moment AS (
+  at timestamptz, as_of timestamptz, valid_at timestamptz, include_pending boolean
+);
+COMMENT ON TYPE hindsight._moment IS 'From where a bank is looked at: expiry and age count at the moment at; as_of: what was believed then; valid_at: what was true then.';
 CREATE TYPE hindsight._edge AS (
   parent_id uuid, child_id uuid, weight double precision, relation text
 );
@@ -344,21 +422,27 @@ CREATE TYPE hindsight.memory_record AS (
   memory_id uuid, content text, type text, state text, tags text[], entities text[], slot text, context text,
   session_id text, source text, confidence double precision, importance double precision, metadata jsonb,
   occurred_at timestamptz, created_at timestamptz, confirmed_at timestamptz, confirmations integer,
-  changed_at timestamptz, expires_at timestamptz, superseded_by uuid, pending_reason text, version integer,
-  embedded boolean
+  changed_at timestamptz, expires_at timestamptz, completed_at timestamptz, superseded_by uuid, valid_to timestamptz,
+  pending_reason text, version integer, embedded boolean
 );
 COMMENT ON TYPE hindsight.memory_record IS 'A memory as get shows it; state is live, pending, expired, archived or superseded.';
 CREATE TYPE hindsight.forgotten AS (
   memory_id uuid, outcome text
 );
 COMMENT ON TYPE hindsight.forgotten IS 'What forget did: outcome is forgotten, or already forgotten.';
+CREATE TYPE hindsight.matched AS (
+  memory_id uuid, outcome text, type text, content text, tags text[], session_id text, source text, occurred_at timestamptz,
+  created_at timestamptz
+);
+COMMENT ON TYPE hindsight.matched IS 'A memory that forget_matching found: outcome is forgotten, or would be forgotten.';
 
-INSERT INTO hindsight.memory_type (type, decay_rate, weight, description) VALUES
-  ('fact', NULL, 1, 'What was stated: an environment, a result, a property of something.'),
-  ('preference', NULL, 1, 'What somebody likes to have done, and how.'),
-  ('decision', NULL, 1, 'What was decided, and holds until it is decided anew.'),
-  ('todo', NULL, 1, 'What is still to be done.'),
-  ('hypothesis', NULL, 0.5, 'What was inferred, not said.'),
-  ('summary', NULL, 1, 'What a session came to.'),
-  ('knowledge', 0, 1, 'Stable knowledge of a domain: does not fade.'),
-  ('lesson', 0, 1, 'What a bad memory taught: does not fade.');
+INSERT INTO hindsight.memory_type (type, decay_rate, weight, ttl, on_conflict, description) VALUES
+  ('fact', NULL, 1, '0', 'confident', 'What was stated: an environment, a result, a property of something.'),
+  ('preference', NULL, 1, '0', 'overwrite', 'What somebody likes to have done, and how.'),
+  ('decision', NULL, 1, '0', 'history', 'What was decided, and holds until it is decided anew.'),
+  ('todo', 0.099, 1, '30 days', 'overwrite', 'What is still to be done: weighs half after a week, and is gone after a month.'),
+  ('temporary', NULL, 1, '7 days', 'overwrite', 'What holds for the time being: a passing state.'),
+  ('hypothesis', NULL, 0.5, '0', 'confident', 'What was inferred, not said.'),
+  ('summary', NULL, 1, '0', 'overwrite', 'What a session came to.'),
+  ('knowledge', 0, 1, '0', 'history', 'Stable knowledge of a domain: does not fade.'),
+  ('lesson', 0, 1, '0', 'confident', 'What a bad memory taught: does not fade.');

@@ -33,9 +33,31 @@ RETURN (SELECT pg_catalog.jsonb_object_agg(e.key, e.value) FROM pg_catalog.jsonb
   'content', m.content, 'type', m.type, 'tags', m.tags, 'entities', m.entities, 'slot', m.slot, 'context', m.context,
   'session_id', m.session_id, 'source', m.source, 'confidence', m.confidence, 'importance', m.importance,
   'metadata', m.metadata, 'occurred_at', m.occurred_at, 'confirmed_at', m.confirmed_at,
-  'confirmations', m.confirmations, 'expires_at', m.expires_at, 'deleted_at', m.deleted_at,
-  'superseded_by', m.superseded_by, 'archived_at', m.archived_at, 'pending_reason', m.pending_reason)) AS e
+  'confirmations', m.confirmations, 'expires_at', m.expires_at, 'completed_at', m.completed_at, 'deleted_at', m.deleted_at,
+  'superseded_by', m.superseded_by, 'valid_to', m.valid_to, 'archived_at', m.archived_at, 'pending_reason', m.pending_reason)) AS e
   WHERE e.value <> 'null');
+
+-- _event_digest: what seals know of an event's content. Times in it are texts already, whatever the zone of the session.
+CREATE OR REPLACE FUNCTION hindsight._event_digest(salt bytea, reason text, before jsonb, after jsonb)
+  RETURNS bytea
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN pg_catalog.sha256(salt || pg_catalog.convert_to(pg_catalog.jsonb_build_array(reason, before, after)::text, 'UTF8'));
+
+-- _leave_event: the one INSERT of events. The transaction has its number before the event has one, which seals count on.
+CREATE OR REPLACE FUNCTION hindsight._leave_event(
+  bank_id bigint, action text, memory_id uuid, reason text DEFAULT NULL, before jsonb DEFAULT NULL, after jsonb DEFAULT NULL)
+  RETURNS void
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  salt constant bytea := pg_catalog.uuid_send(pg_catalog.gen_random_uuid());
+BEGIN
+  PERFORM pg_catalog.pg_current_xact_id();
+  INSERT INTO hindsight.event (bank_id, principal, action, memory_id, reason, before, after, salt, digest)
+  VALUES (bank_id, hindsight.principal(), action, memory_id, reason, before, after, salt,
+          hindsight._event_digest(salt, reason, before, after));
+END
+$$;
 
 -- _record: leaves an event. Of a change it keeps the values that differ, before and after.
 CREATE OR REPLACE FUNCTION hindsight._record(
@@ -48,15 +70,30 @@ DECLARE
   was constant jsonb := CASE WHEN before.memory_id IS NOT NULL THEN hindsight._described(before) END;
   became constant jsonb := CASE WHEN after.memory_id IS NOT NULL THEN hindsight._described(after) END;
 BEGIN
-  INSERT INTO hindsight.event (bank_id, principal, action, memory_id, reason, before, after)
-  VALUES (
-    _record.bank_id, hindsight.principal(), _record.action, _record.memory_id, _record.reason,
+  PERFORM hindsight._leave_event(
+    bank_id, action, memory_id, reason,
     (SELECT pg_catalog.jsonb_object_agg(e.key, e.value) FROM pg_catalog.jsonb_each(was) AS e
      WHERE became -> e.key IS DISTINCT FROM e.value),
     (SELECT pg_catalog.jsonb_object_agg(e.key, e.value) FROM pg_catalog.jsonb_each(became) AS e
      WHERE was -> e.key IS DISTINCT FROM e.value));
 END
 $$;
+
+-- _keep_version: keeps what a memory was until now, for recall(as_of).
+CREATE OR REPLACE FUNCTION hindsight._keep_version(m hindsight.memory, believed_until timestamptz)
+  RETURNS void
+  LANGUAGE sql VOLATILE
+BEGIN ATOMIC
+  INSERT INTO hindsight.memory_version (
+    bank_id, memory_id, version, content, type, tags, entities, slot, context, session_id, source, confidence, importance,
+    metadata, language, occurred_at, created_at, confirmed_at, confirmations, changed_at, expires_at, completed_at, deleted_at,
+    superseded_by, valid_to, archived_at, pending_reason, model_id, embedding, digest, document, believed_until)
+  VALUES (
+    m.bank_id, m.memory_id, m.version, m.content, m.type, m.tags, m.entities, m.slot, m.context, m.session_id, m.source,
+    m.confidence, m.importance, m.metadata, m.language, m.occurred_at, m.created_at, m.confirmed_at, m.confirmations,
+    m.changed_at, m.expires_at, m.completed_at, m.deleted_at, m.superseded_by, m.valid_to, m.archived_at, m.pending_reason,
+    m.model_id, m.embedding, m.digest, m.document, believed_until);
+END;
 
 -- _change: writes a memory's new values, after keeping the version that they replace, and leaves an event.
 -- The caller holds the row's lock, and passes the row as it was read under it and as it shall be.
@@ -68,28 +105,50 @@ AS $$
 DECLARE
   at constant timestamptz := greatest(pg_catalog.clock_timestamp(), before.changed_at + interval '1 microsecond');
 BEGIN
-  INSERT INTO hindsight.memory_version (
-    bank_id, memory_id, version, content, type, tags, entities, slot, context, session_id, source, confidence, importance,
-    metadata, language, occurred_at, created_at, confirmed_at, confirmations, changed_at, expires_at, deleted_at,
-    superseded_by, archived_at, pending_reason, model_id, embedding, digest, document, believed_until)
-  VALUES (
-    before.bank_id, before.memory_id, before.version, before.content, before.type, before.tags, before.entities,
-    before.slot, before.context, before.session_id, before.source, before.confidence, before.importance,
-    before.metadata, before.language, before.occurred_at, before.created_at, before.confirmed_at, before.confirmations,
-    before.changed_at, before.expires_at, before.deleted_at, before.superseded_by, before.archived_at,
-    before.pending_reason, before.model_id, before.embedding, before.digest, before.document, at);
+  PERFORM hindsight._keep_version(before, at);
   UPDATE hindsight.memory AS m
     SET version = before.version + 1, changed_at = at,
         content = after.content, type = after.type, tags = after.tags, entities = after.entities, slot = after.slot,
         context = after.context, source = after.source, confidence = after.confidence, importance = after.importance,
         metadata = after.metadata, occurred_at = after.occurred_at, confirmed_at = after.confirmed_at,
-        confirmations = after.confirmations, expires_at = after.expires_at, deleted_at = after.deleted_at,
-        superseded_by = after.superseded_by, archived_at = after.archived_at, pending_reason = after.pending_reason,
+        confirmations = after.confirmations, expires_at = after.expires_at, completed_at = after.completed_at,
+        deleted_at = after.deleted_at, superseded_by = after.superseded_by, valid_to = after.valid_to, archived_at = after.archived_at, pending_reason = after.pending_reason,
         model_id = after.model_id, embedding = after.embedding
     WHERE m.bank_id = before.bank_id AND m.memory_id = before.memory_id
     RETURNING m.* INTO after;
   PERFORM hindsight._record(before.bank_id, action, before.memory_id, reason, before, after);
   RETURN after;
+END
+$$;
+
+-- _retire: forgets (action 'forgotten', 'rejected') or puts away ('archived') memories that the caller has locked, all at once.
+-- Returns how many: those that were gone already are passed over.
+CREATE OR REPLACE FUNCTION hindsight._retire(of_bank bigint, ids uuid[], action text, reason text)
+  RETURNS integer
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  now_at constant timestamptz := pg_catalog.clock_timestamp();
+  is_archived constant boolean := action = 'archived';
+  retired integer;
+BEGIN
+  PERFORM hindsight._keep_version(m, greatest(now_at, m.changed_at + interval '1 microsecond'))
+    FROM hindsight.memory AS m
+    WHERE m.bank_id = of_bank AND m.memory_id = ANY (ids) AND m.deleted_at IS NULL AND NOT (is_archived AND m.archived_at IS NOT NULL);
+  WITH gone AS (
+    UPDATE hindsight.memory AS m
+      SET version = m.version + 1, changed_at = greatest(now_at, m.changed_at + interval '1 microsecond'),
+          deleted_at = CASE WHEN is_archived THEN m.deleted_at ELSE now_at END,
+          archived_at = CASE WHEN is_archived THEN now_at ELSE m.archived_at END
+      WHERE m.bank_id = of_bank AND m.memory_id = ANY (ids) AND m.deleted_at IS NULL AND NOT (is_archived AND m.archived_at IS NOT NULL)
+      RETURNING m.memory_id
+  )
+  SELECT count(*) INTO retired
+    FROM gone AS g
+    CROSS JOIN LATERAL hindsight._leave_event(
+      of_bank, action, g.memory_id, reason, NULL,
+      pg_catalog.jsonb_build_object(CASE WHEN is_archived THEN 'archived_at' ELSE 'deleted_at' END, now_at)) AS event;
+  RETURN retired;
 END
 $$;
 

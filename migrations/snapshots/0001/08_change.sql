@@ -1,4 +1,4 @@
--- Reading one memory, changing it, forgetting it, and taking that back.
+-- Reading one memory and changing it.
 
 -- _lock_memory: the memory, locked for a change. Raises HM002.
 CREATE OR REPLACE FUNCTION hindsight._lock_memory(opened hindsight.bank, memory_id uuid)
@@ -17,6 +17,37 @@ BEGIN
 END
 $$;
 
+-- _lock_current: the memory, locked for a change that only one that is live or pending can take.
+-- Raises HM002, HM006 (superseded or archived).
+CREATE OR REPLACE FUNCTION hindsight._lock_current(opened hindsight.bank, memory_id uuid)
+  RETURNS hindsight.memory
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  held constant hindsight.memory := hindsight._lock_memory(opened, memory_id);
+BEGIN
+  IF held.deleted_at IS NOT NULL THEN
+    PERFORM hindsight._raise_unknown_memory(opened.name, memory_id);
+  ELSIF held.superseded_by IS NOT NULL THEN
+    RAISE EXCEPTION 'memory % was superseded by %', memory_id, held.superseded_by
+      USING ERRCODE = 'HM006', HINT = 'Change the memory that took its place, or store the old statement anew.';
+  ELSIF held.archived_at IS NOT NULL OR held.expires_at <= pg_catalog.clock_timestamp() THEN
+    RAISE EXCEPTION 'memory % has expired', memory_id
+      USING ERRCODE = 'HM006', HINT = 'Store the statement anew.';
+  END IF;
+  RETURN held;
+END
+$$;
+
+-- _shown: a memory as get shows it.
+CREATE OR REPLACE FUNCTION hindsight._shown(m hindsight.memory, at timestamptz)
+  RETURNS hindsight.memory_record
+  LANGUAGE sql STABLE
+RETURN ROW(
+  m.memory_id, m.content, m.type, hindsight._state(m, at), m.tags, m.entities, m.slot, m.context, m.session_id, m.source,
+  m.confidence, m.importance, m.metadata, m.occurred_at, m.created_at, m.confirmed_at, m.confirmations, m.changed_at, m.expires_at,
+  m.completed_at, m.superseded_by, m.valid_to, m.pending_reason, m.version, m.embedding IS NOT NULL)::hindsight.memory_record;
+
 -- get: one memory by its id, whatever its state but forgotten.
 -- Raises HM001, HM002 (no such memory, or forgotten).
 CREATE OR REPLACE FUNCTION hindsight.get(bank text, memory_id uuid)
@@ -30,11 +61,7 @@ DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'reader');
 BEGIN
   RETURN QUERY
-    SELECT m.memory_id, m.content, m.type, _state(m, statement_timestamp()), m.tags, m.entities, m.slot, m.context,
-           m.session_id, m.source, m.confidence, m.importance, m.metadata, m.occurred_at, m.created_at, m.confirmed_at,
-           m.confirmations, m.changed_at, m.expires_at, m.superseded_by, m.pending_reason, m.version,
-           m.embedding IS NOT NULL
-    FROM memory AS m
+    SELECT shown.* FROM memory AS m CROSS JOIN LATERAL _shown(m, statement_timestamp()) AS shown
     WHERE m.bank_id = opened.bank_id AND m.memory_id = get.memory_id AND m.deleted_at IS NULL;
   IF NOT FOUND THEN
     PERFORM _raise_unknown_memory(bank, get.memory_id);
@@ -78,16 +105,11 @@ BEGIN
     PERFORM _check_type(type);
   END IF;
   used := CASE WHEN embedding IS NOT NULL THEN _adopt_model(opened, model) END;
-  held := _lock_memory(opened, memory_id);
-  IF held.deleted_at IS NOT NULL THEN
-    PERFORM _raise_unknown_memory(bank, memory_id);
-  ELSIF held.superseded_by IS NOT NULL THEN
-    RAISE EXCEPTION 'memory % was superseded by %', memory_id, held.superseded_by
-      USING ERRCODE = 'HM006', HINT = 'Update the memory that took its place, or store the old statement anew.';
-  ELSIF held.archived_at IS NOT NULL THEN
-    RAISE EXCEPTION 'memory % was archived, since it had expired', memory_id
-      USING ERRCODE = 'HM006', HINT = 'Store the statement anew.';
-  ELSIF held.version <> expected_version THEN
+  IF slot IS NOT NULL THEN
+    PERFORM _take_turns(opened.bank_id);
+  END IF;
+  held := _lock_current(opened, memory_id);
+  IF held.version <> expected_version THEN
     RAISE EXCEPTION 'memory % is at version %, not %', memory_id, held.version, expected_version
       USING ERRCODE = 'HM006', HINT = 'Somebody changed it meanwhile: get it again, then decide.';
   END IF;
@@ -95,7 +117,7 @@ BEGIN
   changed := held;
   changed.content := coalesce(content, held.content);
   changed.type := coalesce(type, held.type);
-  changed.tags := CASE WHEN tags IS NULL THEN held.tags ELSE _clean_labels(tags) END;
+  changed.tags := CASE WHEN tags IS NULL THEN held.tags ELSE _bank_tags(opened.bank_id, tags) END;
   changed.entities := CASE
     WHEN entities IS NOT NULL THEN _clean_labels(entities)
     WHEN changed.content = held.content THEN held.entities
@@ -155,7 +177,7 @@ BEGIN
         LIMIT 1
         FOR UPDATE;
       IF holder.expires_at <= pg_catalog.clock_timestamp() THEN
-        PERFORM hindsight._archive(holder);
+        PERFORM hindsight._retire(holder.bank_id, ARRAY[holder.memory_id], 'archived', 'expired');
       ELSIF FOUND THEN
         RAISE EXCEPTION 'memory % holds the same %', holder.memory_id,
             CASE WHEN holder.digest = wanted THEN 'content' ELSE 'slot ' || holder.slot END
@@ -167,53 +189,3 @@ BEGIN
     USING ERRCODE = 'serialization_failure', HINT = 'Try the same call again.';
 END
 $$;
-
--- forget: a memory is gone from every channel at once, and can be restored. Forgetting it again changes nothing.
---   outcome: forgotten, or 'already forgotten'.
--- Raises HM001, HM002, HM003, HM005.
-CREATE OR REPLACE FUNCTION hindsight.forget(bank text, memory_id uuid, reason text DEFAULT NULL)
-  RETURNS SETOF hindsight.forgotten
-  LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-  SET search_path = pg_catalog, hindsight, public, pg_temp
-  SET enable_seqscan = off
-AS $$
-DECLARE
-  opened constant hindsight.bank := _open_bank(bank, 'writer');
-  held constant memory := _lock_memory(opened, memory_id);
-  changed memory := held;
-BEGIN
-  PERFORM _check_optional_text('reason', reason, 2000);
-  IF held.deleted_at IS NULL THEN
-    changed.deleted_at := clock_timestamp();
-    PERFORM _change('forgotten', held, changed, reason);
-  END IF;
-  RETURN QUERY SELECT held.memory_id, CASE WHEN held.deleted_at IS NULL THEN 'forgotten' ELSE 'already forgotten' END;
-END
-$$;
-COMMENT ON FUNCTION hindsight.forget(text, uuid, text) IS
-  'Forgets a memory: gone from every channel at once, restorable; a second time changes nothing.';
-
--- restore: takes a forgetting back: the memory is what it was before, with its age. Returns its state.
--- Raises HM001, HM002 (unknown), HM003, HM004 (not forgotten), HM006 (its content or slot is taken meanwhile).
-CREATE OR REPLACE FUNCTION hindsight.restore(bank text, memory_id uuid, reason text DEFAULT NULL)
-  RETURNS text
-  LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-  SET search_path = pg_catalog, hindsight, public, pg_temp
-  SET enable_seqscan = off
-AS $$
-DECLARE
-  opened constant hindsight.bank := _open_bank(bank, 'writer');
-  held constant memory := _lock_memory(opened, memory_id);
-  changed memory := held;
-BEGIN
-  PERFORM _check_optional_text('reason', reason, 2000);
-  IF held.deleted_at IS NULL THEN
-    RAISE EXCEPTION 'memory % is not forgotten, it is %', memory_id, _state(held, clock_timestamp())
-      USING ERRCODE = 'HM004', HINT = 'Only what was forgotten can be restored.';
-  END IF;
-  changed.deleted_at := NULL;
-  RETURN _state(_change_unless_taken('restored', held, changed, reason), clock_timestamp());
-END
-$$;
-COMMENT ON FUNCTION hindsight.restore(text, uuid, text) IS
-  'Takes a forgetting back: the memory is what it was before. Returns its state.';

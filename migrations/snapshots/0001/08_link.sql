@@ -1,6 +1,42 @@
 -- Links: typed, weighted, directed edges between two memories. A link that was taken away stays, with the time it went:
 -- recall(as_of) sees the links of then.
 
+-- _link: link, for whoever has opened the bank. Returns false when the same link was there already.
+CREATE OR REPLACE FUNCTION hindsight._link(
+  opened hindsight.bank, source_id uuid, target_id uuid, relation text, weight double precision)
+  RETURNS boolean
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  held hindsight.link;
+  id uuid;
+  at timestamptz; -- where one weight ends and the next begins
+BEGIN
+  IF source_id = target_id THEN
+    RAISE EXCEPTION 'memory % cannot be linked to itself', source_id USING ERRCODE = 'HM004';
+  END IF;
+  FOREACH id IN ARRAY ARRAY[least(source_id, target_id), greatest(source_id, target_id)] LOOP -- one order: no deadlock
+    IF NOT EXISTS (SELECT FROM hindsight.memory AS m
+                   WHERE m.bank_id = opened.bank_id AND m.memory_id = id AND m.deleted_at IS NULL FOR SHARE)
+       OR source_id IS NULL OR target_id IS NULL THEN
+      PERFORM hindsight._raise_unknown_memory(opened.name, id);
+    END IF;
+  END LOOP;
+  PERFORM pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('hindsight.link', opened.bank_id)); -- no link is made twice
+  SELECT l.* INTO held FROM hindsight.link AS l
+    WHERE l.bank_id = opened.bank_id AND l.from_id = source_id AND l.to_id = target_id AND l.relation = _link.relation AND l.removed_at IS NULL;
+  IF held.weight = _link.weight THEN
+    RETURN false;
+  END IF;
+  at := pg_catalog.clock_timestamp();
+  UPDATE hindsight.link AS l SET removed_at = at WHERE l.bank_id = opened.bank_id AND l.link_id = held.link_id;
+  INSERT INTO hindsight.link (bank_id, from_id, to_id, relation, weight, created_at)
+    VALUES (opened.bank_id, source_id, target_id, relation, weight, at);
+  PERFORM hindsight._record_link(opened.bank_id, 'linked', source_id, target_id, relation, weight);
+  RETURN true;
+END
+$$;
+
 -- link: says that one memory relates to another: related, causes, solves, part_of, contradicts, evolved_into, derived_from,
 -- or a relation of the caller's own. Linking again changes the weight. Returns false when the same link was there already.
 -- Raises HM001, HM002 (no such memory, or forgotten), HM003, HM004, HM005.
@@ -11,36 +47,12 @@ CREATE OR REPLACE FUNCTION hindsight.link(
   SET search_path = pg_catalog, hindsight, public, pg_temp
   SET enable_seqscan = off
 AS $$
-#variable_conflict use_column
 DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'writer');
-  kind constant text := lower(btrim(coalesce(link.relation, 'related')));
-  held link;
-  id uuid;
-  at timestamptz; -- where one weight ends and the next begins
+  kind constant text := lower(btrim(coalesce(relation, 'related')));
 BEGIN
-  PERFORM _check_text('relation', kind, 100), _check_unit('weight', link.weight);
-  IF link.from_id = link.to_id THEN
-    RAISE EXCEPTION 'memory % cannot be linked to itself', link.from_id USING ERRCODE = 'HM004';
-  END IF;
-  FOREACH id IN ARRAY ARRAY[least(link.from_id, link.to_id), greatest(link.from_id, link.to_id)] LOOP -- one order: no deadlock
-    IF NOT EXISTS (SELECT FROM memory AS m WHERE m.bank_id = opened.bank_id AND m.memory_id = id AND m.deleted_at IS NULL FOR SHARE)
-       OR link.from_id IS NULL OR link.to_id IS NULL THEN
-      PERFORM _raise_unknown_memory(bank, id);
-    END IF;
-  END LOOP;
-  PERFORM pg_advisory_xact_lock(hashtextextended('hindsight.link', opened.bank_id)); -- they take turns: no link is made twice
-  SELECT l.* INTO held FROM link AS l
-    WHERE l.bank_id = opened.bank_id AND l.from_id = link.from_id AND l.to_id = link.to_id AND l.relation = kind AND l.removed_at IS NULL;
-  IF held.weight = coalesce(link.weight, 1) THEN
-    RETURN false;
-  END IF;
-  at := clock_timestamp();
-  UPDATE link AS l SET removed_at = at WHERE l.bank_id = opened.bank_id AND l.link_id = held.link_id;
-  INSERT INTO link (bank_id, from_id, to_id, relation, weight, created_at)
-    VALUES (opened.bank_id, link.from_id, link.to_id, kind, coalesce(link.weight, 1), at);
-  PERFORM _record_link(opened.bank_id, 'linked', link.from_id, link.to_id, kind, coalesce(link.weight, 1));
-  RETURN true;
+  PERFORM _check_text('relation', kind, 100), _check_unit('weight', weight);
+  RETURN _link(opened, from_id, to_id, kind, coalesce(weight, 1));
 END
 $$;
 COMMENT ON FUNCTION hindsight.link(text, uuid, uuid, text, double precision) IS
@@ -81,11 +93,8 @@ CREATE OR REPLACE FUNCTION hindsight._record_link(
   bank_id bigint, action text, from_id uuid, to_id uuid, relation text, weight double precision)
   RETURNS void
   LANGUAGE sql VOLATILE
-BEGIN ATOMIC
-  INSERT INTO hindsight.event (bank_id, principal, action, memory_id, after)
-  VALUES (_record_link.bank_id, hindsight.principal(), action, from_id,
-          pg_catalog.jsonb_build_object('to_id', to_id, 'relation', relation, 'weight', weight));
-END;
+RETURN hindsight._leave_event(
+  bank_id, action, from_id, NULL, NULL, pg_catalog.jsonb_build_object('to_id', to_id, 'relation', relation, 'weight', weight));
 
 -- neighbours: the live memories that a memory is linked with, in either direction, the heaviest link first.
 -- direction: 'to' (the link goes to it), or 'from'. Raises HM001, HM002.

@@ -95,13 +95,15 @@ RETURN word ~ '[a-z]' AND word ~ '[0-9_/@+#.$%&]|^-' AND word !~ '^[0-9]+[a-z]{1
 CREATE OR REPLACE FUNCTION hindsight._query_words(
   language text, query text,
   OUT words text[], OUT finders tsquery[], OUT prefixes text[], OUT emphasis double precision[], OUT entities text[])
-  LANGUAGE sql STABLE
+  LANGUAGE plpgsql STABLE
 AS $$
+BEGIN
   SELECT coalesce(pg_catalog.array_agg(q.lexeme), '{}'),
          coalesce(pg_catalog.array_agg((hindsight._quoted_lexeme(q.lexeme) || CASE WHEN q.is_prefix THEN ':*' ELSE '' END)::tsquery), '{}'),
          coalesce(pg_catalog.array_agg(q.lexeme) FILTER (WHERE q.is_prefix), '{}'),
          pg_catalog.array_agg(CASE WHEN q.is_entity THEN 0.0 WHEN q.lexeme ~ '[^a-z]' AND hindsight._is_identifier(language, q.lexeme) THEN 20.0 ELSE 1.0 END),
          coalesce(pg_catalog.array_agg(q.lexeme) FILTER (WHERE q.is_entity), '{}')
+    INTO words, finders, prefixes, emphasis, entities
   FROM (
     SELECT named.lexeme, false AS is_prefix, true AS is_entity
     FROM pg_catalog.unnest(hindsight._entity_lexemes_v1(hindsight.entities(query))) AS named(lexeme)
@@ -110,7 +112,8 @@ AS $$
     FROM pg_catalog.unnest(hindsight.text_tsv_v1(language, query, whole => false)) AS l
     ORDER BY pg_catalog.cardinality(l.positions) DESC, pg_catalog.length(l.lexeme) DESC, l.lexeme
     LIMIT 64)
-  ) AS q
+  ) AS q;
+END
 $$;
 
 -- _asks: whether a query asks for anything: white space and none do not.
@@ -122,7 +125,7 @@ RETURN coalesce(query, '') ~ '[^\s\u00a0\u3000]';
 -- _check_recall: raises HM004 for an argument of recall that is out of its range.
 CREATE OR REPLACE FUNCTION hindsight._check_recall(
   query text, top_k integer, types text[], metadata jsonb, min_confidence double precision, min_score double precision,
-  hops integer, diversity double precision, as_of timestamptz, queries text[], embeddings vector[])
+  hops integer, diversity double precision, as_of timestamptz, valid_at timestamptz, queries text[], embeddings vector[])
   RETURNS void
   LANGUAGE plpgsql STABLE
 AS $$
@@ -144,7 +147,7 @@ BEGIN
       USING ERRCODE = 'HM004', HINT = 'At most 8 are asked at once, each with its own embedding or none.';
   END IF;
   PERFORM _check_unit('min_score', min_score), _check_unit('min_confidence', min_confidence), _check_unit('diversity', diversity),
-          _check_object('metadata', metadata), _check_time('as_of', as_of);
+          _check_object('metadata', metadata), _check_time('as_of', as_of), _check_time('valid_at', valid_at);
   IF types IS NOT NULL THEN
     PERFORM _check_type(t) FROM unnest(types) AS t;
   END IF;

@@ -81,8 +81,9 @@ AS $$
     SELECT idf[pg_catalog.array_position(words, CASE WHEN prefixes = '{}' OR d.lexeme = ANY (words) THEN d.lexeme
                                                      ELSE pg_catalog."left"(d.lexeme, 1) END)] AS rarity,
            CASE WHEN d.weights = '{A}' THEN 1 ELSE hindsight._frequency(d.weights) END AS frequency
-    FROM pg_catalog.unnest(CASE WHEN document @@ finder THEN document END) AS d -- most candidates hold none
-    WHERE d.weights IS NOT NULL
+    FROM pg_catalog.unnest(document) AS d
+    WHERE document @@ finder -- most candidates hold none of the words, and are not unnested
+      AND d.weights IS NOT NULL
       AND (d.lexeme = ANY (words) OR (prefixes <> '{}' AND pg_catalog."left"(d.lexeme, 1) = ANY (prefixes)))
     OFFSET 0 -- each is computed once
   ) AS w

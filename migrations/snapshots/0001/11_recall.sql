@@ -3,7 +3,7 @@
 -- _diverse: of results, best first, the top_k that are good and not alike (maximal marginal relevance, Carbonell and
 -- Goldstein 1998): the best, then again and again the one with the greatest (1 − diversity) · score − diversity · likeness to those.
 CREATE OR REPLACE FUNCTION hindsight._diverse(
-  of_bank bigint, at timestamptz, as_of timestamptz, include_pending boolean, ids uuid[], scores double precision[],
+  of_bank bigint, moment hindsight._moment, ids uuid[], scores double precision[],
   top_k integer, diversity double precision)
   RETURNS uuid[]
   LANGUAGE plpgsql STABLE
@@ -17,7 +17,7 @@ BEGIN
   WITH result AS MATERIALIZED (
     SELECT f.place, v.embedding, v.document, v.model_id, coalesce(r.floor, 0) AS floor
     FROM pg_catalog.unnest(ids) WITH ORDINALITY AS f(memory_id, place)
-    LEFT JOIN hindsight._visible(of_bank, at, as_of, include_pending) AS v ON v.memory_id = f.memory_id
+    LEFT JOIN hindsight._visible(of_bank, moment) AS v ON v.memory_id = f.memory_id
     LEFT JOIN hindsight.embedding_model AS r ON r.model_id = v.model_id
   )
   SELECT pg_catalog.array_agg(hindsight._alike(
@@ -45,7 +45,8 @@ $$;
 -- of the query's words by their IDF; or linked with one that is. Words alone would lift what is unrelated over any threshold.
 -- An empty query lists what is known, the best kept first.
 -- Filters: types; tags (any of), all_tags, no_tags; since and until (when it was said, else stored); session_id; entities (any
--- of); metadata (contains, or compares: _metadata_filter); min_confidence. as_of answers from what was believed at that moment.
+-- of); metadata (contains, or compares: _metadata_filter); min_confidence. as_of answers from what was believed at that moment,
+-- valid_at from what was true then, as it is known now: the values that another has followed since as well.
 -- hops: 1 follows links and neighbours in the session, 0 does not. diversity: 0 takes the best; up to 1 passes over what
 -- resembles better results (maximal marginal relevance, Carbonell and Goldstein 1998). queries, each with its embedding in
 -- embeddings: asked as well, and a memory counts by the query that it answers best.
@@ -57,7 +58,7 @@ CREATE OR REPLACE FUNCTION hindsight.recall(
   until timestamptz DEFAULT NULL, session_id text DEFAULT NULL, entities text[] DEFAULT NULL, metadata jsonb DEFAULT NULL,
   min_confidence double precision DEFAULT NULL, min_score double precision DEFAULT NULL, hops integer DEFAULT 1,
   diversity double precision DEFAULT 0, include_pending boolean DEFAULT false, as_of timestamptz DEFAULT NULL,
-  queries text[] DEFAULT NULL, embeddings vector[] DEFAULT NULL, model text DEFAULT NULL)
+  valid_at timestamptz DEFAULT NULL, queries text[] DEFAULT NULL, embeddings vector[] DEFAULT NULL, model text DEFAULT NULL)
   RETURNS SETOF hindsight.recalled
   LANGUAGE plpgsql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
@@ -75,6 +76,7 @@ DECLARE
   asks_words constant boolean := _asks(recall.query);
   most constant integer := greatest(40, 2 * least(coalesce(recall.top_k, 10), 1000)); -- candidates of each channel
   pending constant boolean := coalesce(recall.include_pending, false);
+  moment constant _moment := (at, recall.as_of, recall.valid_at, pending);
   filter _filter;
   used embedding_model;
   asked halfvec;
@@ -100,14 +102,14 @@ DECLARE
   exact_digest bytea;
 BEGIN
   PERFORM _check_recall(recall.query, recall.top_k, recall.types, recall.metadata, recall.min_confidence, recall.min_score,
-                        recall.hops, recall.diversity, recall.as_of, recall.queries, recall.embeddings);
+                        recall.hops, recall.diversity, recall.as_of, recall.valid_at, recall.queries, recall.embeddings);
   IF recall.diversity > 0 THEN
     found_rows := ARRAY(
       SELECT r FROM recall(bank, recall.query, recall.embedding, most, recall.types, recall.tags, recall.all_tags, recall.no_tags,
                            recall.since, recall.until, recall.session_id, recall.entities, recall.metadata, recall.min_confidence,
-                           recall.min_score, recall.hops, 0, recall.include_pending, recall.as_of, recall.queries, recall.embeddings,
+                           recall.min_score, recall.hops, 0, recall.include_pending, recall.as_of, recall.valid_at, recall.queries, recall.embeddings,
                            recall.model) AS r);
-    picked := _diverse(opened.bank_id, at, recall.as_of, pending, ARRAY(SELECT r.memory_id FROM unnest(found_rows) AS r),
+    picked := _diverse(opened.bank_id, moment, ARRAY(SELECT r.memory_id FROM unnest(found_rows) AS r),
                        ARRAY(SELECT r.score FROM unnest(found_rows) AS r), recall.top_k, recall.diversity);
     RETURN QUERY SELECT r.* FROM unnest(found_rows) AS r WHERE r.memory_id = ANY (picked);
     RETURN;
@@ -122,15 +124,16 @@ BEGIN
             CROSS JOIN LATERAL recall(
               bank, q.query, q.embedding, recall.top_k, recall.types, recall.tags, recall.all_tags, recall.no_tags, recall.since,
               recall.until, recall.session_id, recall.entities, recall.metadata, recall.min_confidence, recall.min_score,
-              recall.hops, 0, recall.include_pending, recall.as_of, model => recall.model) AS r
+              recall.hops, 0, recall.include_pending, recall.as_of, recall.valid_at, model => recall.model) AS r
             WHERE _asks(q.query) OR q.embedding IS NOT NULL -- a blank one would list the bank
             ORDER BY r.memory_id, r.score DESC) AS best
       ORDER BY best.score DESC, best.confirmed_at DESC, best.memory_id
       LIMIT recall.top_k;
     RETURN;
   END IF;
-  filter := (recall.types, recall.tags, recall.all_tags, recall.no_tags, recall.since, recall.until, recall.session_id,
-             recall.entities, recall.min_confidence, NULL, NULL);
+  filter := (recall.types, _bank_tags(opened.bank_id, recall.tags), _bank_tags(opened.bank_id, recall.all_tags),
+             _bank_tags(opened.bank_id, recall.no_tags), recall.since, recall.until, recall.session_id, NULL, recall.entities,
+             recall.min_confidence, NULL, NULL);
   IF recall.metadata IS NOT NULL THEN
     SELECT f.plain, f.predicate INTO filter.metadata, filter.predicate FROM _metadata_filter(recall.metadata) AS f;
   END IF;
@@ -149,13 +152,13 @@ BEGIN
     END IF;
   END IF;
 
-  is_large := recall.as_of IS NULL -- the past is scanned: indexes hold what is live
+  is_large := recall.as_of IS NULL AND recall.valid_at IS NULL -- the past is scanned: indexes hold what is live
     AND (documents IS NOT NULL
          OR EXISTS (SELECT FROM live_memory AS m WHERE m.bank_id = opened.bank_id OFFSET _exact_limit()));
   IF NOT is_large THEN
     SELECT s.documents, s.average_length, s.idf, s.by_words, s.by_meaning, s.by_recency
       INTO documents, average_length, idf, by_words, by_meaning, by_recency
-      FROM _scan(opened.bank_id, at, recall.as_of, pending, filter, most, asked, used.model_id, finders, emphasis, finder) AS s;
+      FROM _scan(opened.bank_id, moment, filter, most, asked, used.model_id, finders, emphasis, finder) AS s;
   ELSE
     IF words <> '{}' THEN
       SELECT s.idf, s.ids INTO idf, by_words
@@ -173,12 +176,12 @@ BEGIN
   IF asks_words THEN -- the exact text of a memory finds it, whatever words and vectors say
     exact_digest := content_digest_v1(recall.query);
     SELECT array_agg(m.memory_id) || by_words INTO by_words
-      FROM _visible(opened.bank_id, at, recall.as_of, pending) AS m
+      FROM _visible(opened.bank_id, moment) AS m
       WHERE m.digest = exact_digest
         AND _passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.confidence, m.metadata, filter);
   END IF;
   IF coalesce(recall.hops, 1) > 0 AND (asks_words OR asked IS NOT NULL) THEN
-    edges := _linked(opened.bank_id, at, recall.as_of, pending, by_meaning[:10] || by_words[:10]);
+    edges := _linked(opened.bank_id, moment, by_meaning[:10] || by_words[:10]);
   END IF;
 
   RETURN QUERY
@@ -188,9 +191,9 @@ BEGIN
              CASE WHEN m.digest = exact_digest OR NOT (asks_words OR asked IS NOT NULL) THEN 1
                   ELSE lexical(match.bm25) END AS lexical,
              decay(extract(epoch FROM at - m.confirmed_at)::double precision / 86400,
-                   coalesce(b.decay_rate, t.decay_rate, opened.decay_rate)) AS decay,
+                   coalesce(CASE WHEN m.completed_at IS NULL THEN coalesce(b.decay_rate, t.decay_rate) END, opened.decay_rate)) AS decay,
              coalesce(b.weight, t.weight) AS weight
-      FROM _visible(opened.bank_id, at, recall.as_of, pending) AS m
+      FROM _visible(opened.bank_id, moment) AS m
       CROSS JOIN LATERAL _match(m.document, finder, words, idf, prefixes, average_length) AS match
       JOIN memory_type AS t ON t.type = m.type
       LEFT JOIN bank_type AS b ON b.bank_id = opened.bank_id AND b.type = m.type
@@ -235,11 +238,11 @@ BEGIN
                               CASE WHEN r.is_linked THEN 'links' WHEN r.activation > 0 THEN 'session' END,
                               CASE WHEN r.memory_id = ANY (by_review) THEN 'pending' END], NULL),
            r.tags, r.entities, r.slot, r.session_id, r.source, r.metadata, r.occurred_at, r.created_at, r.confirmed_at,
-           r.pending_reason, r.linked_from
+           r.completed_at, r.valid_to, r.pending_reason, r.linked_from
     FROM ranked AS r
     ORDER BY r.score DESC, r.confirmed_at DESC, r.memory_id;
 END
 $$;
 COMMENT ON FUNCTION hindsight.recall(text, text, vector, integer, text[], text[], text[], text[], timestamptz, timestamptz, text, text[],
-    jsonb, double precision, double precision, integer, double precision, boolean, timestamptz, text[], vector[], text) IS
+    jsonb, double precision, double precision, integer, double precision, boolean, timestamptz, timestamptz, text[], vector[], text) IS
   'The best live memories of a bank for a query, each with its score and the parts and channels that made it.';

@@ -108,7 +108,7 @@ $$;
 -- under 50 tokens. No memory: an empty block. tokens is tokens(block). Stable: runs on a hot standby.
 -- Raises HM001, HM003, HM004 (max_tokens, too many ids).
 CREATE OR REPLACE FUNCTION hindsight.context_block(
-  bank text, memory_ids uuid[], max_tokens integer DEFAULT 1000, as_of timestamptz DEFAULT NULL)
+  bank text, memory_ids uuid[], max_tokens integer DEFAULT 1000, as_of timestamptz DEFAULT NULL, valid_at timestamptz DEFAULT NULL)
   RETURNS TABLE (block text, citations uuid[], tokens integer)
   LANGUAGE plpgsql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
@@ -135,13 +135,13 @@ BEGIN
     RAISE EXCEPTION 'a block of % memories was asked for, at most 1000 are taken', cardinality(memory_ids)
       USING ERRCODE = 'HM004', HINT = 'Give the best ones, as recall returns them.';
   END IF;
-  PERFORM _check_time('as_of', context_block.as_of);
+  PERFORM _check_time('as_of', context_block.as_of), _check_time('valid_at', context_block.valid_at);
   block := '';
   citations := '{}';
   FOR held IN
-    SELECT m.memory_id, m.content, m.type, m.confidence, m.session_id, m.pending_reason,
+    SELECT m.memory_id, m.content, m.type, m.confidence, m.session_id, m.pending_reason, m.completed_at, m.valid_to,
            coalesce(m.occurred_at, m.created_at) AS said_at
-    FROM _visible(opened.bank_id, at, context_block.as_of, true) AS m
+    FROM _visible(opened.bank_id, (at, context_block.as_of, context_block.valid_at, true)::_moment) AS m
     WHERE m.memory_id = ANY (memory_ids)
     ORDER BY array_position(memory_ids, m.memory_id)
   LOOP
@@ -149,6 +149,8 @@ BEGIN
       _age(held.said_at, at),
       'session ' || _quoted("left"(held.session_id, 60)),
       nullif(held.type, 'fact'),
+      'done ' || _age(held.completed_at, at),
+      'true until ' || to_char(held.valid_to AT TIME ZONE 'UTC', 'YYYY-MM-DD'),
       'pending (' || _quoted(held.pending_reason) || ')',
       CASE WHEN held.confidence < 0.75 THEN 'confidence ' || round(held.confidence::numeric, 2) END));
     shown := _quoted(held.content);
@@ -169,7 +171,7 @@ BEGIN
   RETURN NEXT;
 END
 $$;
-COMMENT ON FUNCTION hindsight.context_block(text, uuid[], integer, timestamptz) IS
+COMMENT ON FUNCTION hindsight.context_block(text, uuid[], integer, timestamptz, timestamptz) IS
   'Memories as one block of text for a prompt, within a budget of tokens, with their citations.';
 
 -- recall_context: recall, as one block of text for a prompt. Every argument but max_tokens is recall's.
@@ -180,7 +182,8 @@ CREATE OR REPLACE FUNCTION hindsight.recall_context(
   since timestamptz DEFAULT NULL, until timestamptz DEFAULT NULL, session_id text DEFAULT NULL, entities text[] DEFAULT NULL,
   metadata jsonb DEFAULT NULL, min_confidence double precision DEFAULT NULL, min_score double precision DEFAULT NULL,
   hops integer DEFAULT 1, diversity double precision DEFAULT 0, include_pending boolean DEFAULT false,
-  as_of timestamptz DEFAULT NULL, queries text[] DEFAULT NULL, embeddings vector[] DEFAULT NULL, model text DEFAULT NULL)
+  as_of timestamptz DEFAULT NULL, valid_at timestamptz DEFAULT NULL, queries text[] DEFAULT NULL, embeddings vector[] DEFAULT NULL,
+  model text DEFAULT NULL)
   RETURNS TABLE (block text, citations uuid[], tokens integer)
   LANGUAGE plpgsql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
@@ -190,12 +193,13 @@ BEGIN
   RETURN QUERY SELECT b.block, b.citations, b.tokens FROM context_block(bank, ARRAY(
     SELECT found.memory_id
     FROM recall(bank, query, embedding, top_k, types, tags, all_tags, no_tags, since, until, session_id, entities, metadata,
-                min_confidence, min_score, hops, diversity, include_pending, as_of, queries, embeddings, model)
+                min_confidence, min_score, hops, diversity, include_pending, as_of, valid_at, queries, embeddings,
+                model)
       WITH ORDINALITY AS found
-    ORDER BY found.ordinality), max_tokens, as_of) AS b;
+    ORDER BY found.ordinality), max_tokens, as_of, valid_at) AS b;
 END
 $$;
 COMMENT ON FUNCTION hindsight.recall_context(text, text, vector, integer, integer, text[], text[], text[], text[], timestamptz,
     timestamptz, text, text[], jsonb, double precision, double precision, integer, double precision, boolean, timestamptz,
-    text[], vector[], text) IS
+    timestamptz, text[], vector[], text) IS
   'Recall, as one block of text for a prompt, within a budget of tokens, with its citations.';
