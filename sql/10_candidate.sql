@@ -12,7 +12,8 @@ RETURN (SELECT greatest(1000, pg_catalog.sqrt(80 * greatest(c.reltuples, 0)))::b
 -- _visible: the memories of a bank that recall may see: those that are live now, or (as_of) were believed then, as they were then;
 -- with include_pending also those that are not believed yet; with valid_at those that were true then, also where another
 -- value has followed them since. Inlined into the query that reads it.
-CREATE OR REPLACE FUNCTION hindsight._visible(of_bank bigint, moment hindsight._moment)
+CREATE OR REPLACE FUNCTION hindsight._visible(
+  of_bank bigint, at timestamptz, as_of timestamptz, valid_at timestamptz, include_pending boolean)
   RETURNS TABLE (
     memory_id uuid, content text, type text, tags text[], entities text[], slot text, session_id text, source text,
     confidence double precision, metadata jsonb, occurred_at timestamptz, created_at timestamptz,
@@ -24,35 +25,35 @@ AS $$
          m.occurred_at, m.created_at, m.confirmed_at, m.completed_at, m.valid_to, m.pending_reason, m.model_id, m.embedding,
          m.document, m.digest
   FROM hindsight.live_memory AS m
-  WHERE m.bank_id = of_bank AND (m.expires_at IS NULL OR m.expires_at > moment.at)
-    AND m.changed_at <= coalesce(moment.as_of, m.changed_at)
-    AND coalesce(m.occurred_at, m.created_at) <= coalesce(moment.valid_at, 'infinity')
+  WHERE m.bank_id = of_bank AND (m.expires_at IS NULL OR m.expires_at > at)
+    AND m.changed_at <= coalesce(as_of, m.changed_at)
+    AND coalesce(m.occurred_at, m.created_at) <= coalesce(valid_at, 'infinity')
   UNION ALL
   SELECT m.memory_id, m.content, m.type, m.tags, m.entities, m.slot, m.session_id, m.source, m.confidence, m.metadata,
          m.occurred_at, m.created_at, m.confirmed_at, m.completed_at, m.valid_to, m.pending_reason, m.model_id, m.embedding,
          m.document, m.digest
   FROM hindsight.current_memory AS m
-  WHERE moment.include_pending AND m.bank_id = of_bank AND m.pending_reason IS NOT NULL
-    AND (m.expires_at IS NULL OR m.expires_at > moment.at) AND m.changed_at <= coalesce(moment.as_of, m.changed_at)
-    AND coalesce(m.occurred_at, m.created_at) <= coalesce(moment.valid_at, 'infinity')
+  WHERE include_pending AND m.bank_id = of_bank AND m.pending_reason IS NOT NULL
+    AND (m.expires_at IS NULL OR m.expires_at > at) AND m.changed_at <= coalesce(as_of, m.changed_at)
+    AND coalesce(m.occurred_at, m.created_at) <= coalesce(valid_at, 'infinity')
   UNION ALL
   SELECT m.memory_id, m.content, m.type, m.tags, m.entities, m.slot, m.session_id, m.source, m.confidence, m.metadata,
          m.occurred_at, m.created_at, m.confirmed_at, m.completed_at, m.valid_to, m.pending_reason, m.model_id, m.embedding,
          m.document, m.digest
   FROM hindsight.memory AS m
-  WHERE moment.valid_at IS NOT NULL AND m.bank_id = of_bank AND m.deleted_at IS NULL AND m.archived_at IS NULL
-    AND m.valid_to > moment.valid_at AND coalesce(m.occurred_at, m.created_at) <= moment.valid_at
+  WHERE valid_at IS NOT NULL AND m.bank_id = of_bank AND m.deleted_at IS NULL AND m.archived_at IS NULL
+    AND m.valid_to > valid_at AND coalesce(m.occurred_at, m.created_at) <= valid_at
     AND m.superseded_by IS NOT NULL AND m.pending_reason IS NULL
-    AND (m.expires_at IS NULL OR m.expires_at > moment.at) AND m.changed_at <= coalesce(moment.as_of, m.changed_at)
+    AND (m.expires_at IS NULL OR m.expires_at > at) AND m.changed_at <= coalesce(as_of, m.changed_at)
   UNION ALL
   SELECT v.memory_id, v.content, v.type, v.tags, v.entities, v.slot, v.session_id, v.source, v.confidence, v.metadata,
          v.occurred_at, v.created_at, v.confirmed_at, v.completed_at, v.valid_to, v.pending_reason, v.model_id, v.embedding,
          v.document, v.digest
   FROM hindsight.memory_version AS v
-  WHERE moment.as_of IS NOT NULL AND v.bank_id = of_bank AND v.changed_at <= moment.as_of AND moment.as_of < v.believed_until
-    AND v.deleted_at IS NULL AND v.archived_at IS NULL AND (v.superseded_by IS NULL OR v.valid_to > moment.valid_at)
-    AND (v.pending_reason IS NULL OR moment.include_pending) AND (v.expires_at IS NULL OR v.expires_at > moment.at)
-    AND coalesce(v.occurred_at, v.created_at) <= coalesce(moment.valid_at, 'infinity')
+  WHERE as_of IS NOT NULL AND v.bank_id = of_bank AND v.changed_at <= as_of AND as_of < v.believed_until
+    AND v.deleted_at IS NULL AND v.archived_at IS NULL AND (v.superseded_by IS NULL OR v.valid_to > valid_at)
+    AND (v.pending_reason IS NULL OR include_pending) AND (v.expires_at IS NULL OR v.expires_at > at)
+    AND coalesce(v.occurred_at, v.created_at) <= coalesce(valid_at, 'infinity')
 $$;
 
 -- _scan: of a small bank (or a past one), in one pass: how many memories it has and how long they are; each word's IDF; the
@@ -71,7 +72,7 @@ BEGIN
            CASE WHEN pg_catalog.ts_match_vq(m.document, finder) THEN m.document END AS document,
            CASE WHEN m.model_id = of_model THEN m.embedding <=> asked END AS distance,
            hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.confidence, m.metadata, filter) AS passes
-    FROM hindsight._visible(of_bank, moment) AS m
+    FROM hindsight._visible(of_bank, moment.at, moment.as_of, moment.valid_at, moment.include_pending) AS m
   ),
   bank AS MATERIALIZED (
     SELECT count(*) AS documents, coalesce(avg(h.size), 1) AS average_length FROM held AS h
@@ -251,7 +252,7 @@ BEGIN
            (pg_catalog.array_agg(v.memory_id ORDER BY v.said_at) FILTER (WHERE v.said_at > _beside.said_at))[1]
       INTO before_id, after_id
       FROM (SELECT m.memory_id, coalesce(m.occurred_at, m.created_at) AS said_at
-            FROM hindsight._visible(of_bank, moment) AS m
+            FROM hindsight._visible(of_bank, moment.at, moment.as_of, moment.valid_at, moment.include_pending) AS m
             WHERE m.session_id = of_session) AS v;
   END IF;
 END
@@ -278,13 +279,13 @@ BEGIN
              UNION ALL
              SELECT l.from_id, l.* FROM hindsight.link AS l WHERE has_links AND l.bank_id = of_bank AND l.to_id = seed.memory_id) AS l
        WHERE l.created_at <= moment.at AND (l.removed_at IS NULL OR l.removed_at > moment.at) AND l.weight > 0
-         AND EXISTS (SELECT FROM hindsight._visible(of_bank, moment) AS v WHERE v.memory_id = l.other)
+         AND EXISTS (SELECT FROM hindsight._visible(of_bank, moment.at, moment.as_of, moment.valid_at, moment.include_pending) AS v WHERE v.memory_id = l.other)
        GROUP BY l.other
        ORDER BY 2 DESC
        LIMIT 10)
       UNION ALL
       SELECT beside.memory_id, beside.weight, NULL
-      FROM hindsight._visible(of_bank, moment) AS m
+      FROM hindsight._visible(of_bank, moment.at, moment.as_of, moment.valid_at, moment.include_pending) AS m
       CROSS JOIN LATERAL hindsight._beside(of_bank, moment, m.session_id, coalesce(m.occurred_at, m.created_at)) AS b
       CROSS JOIN LATERAL (VALUES (b.before_id, 0.2), (b.after_id, 0.1)) AS beside(memory_id, weight)
       WHERE m.memory_id = seed.memory_id AND m.session_id IS NOT NULL AND beside.memory_id IS NOT NULL

@@ -17,7 +17,7 @@ BEGIN
   WITH result AS MATERIALIZED (
     SELECT f.place, v.embedding, v.document, v.model_id, coalesce(r.floor, 0) AS floor
     FROM pg_catalog.unnest(ids) WITH ORDINALITY AS f(memory_id, place)
-    LEFT JOIN hindsight._visible(of_bank, moment) AS v ON v.memory_id = f.memory_id
+    LEFT JOIN hindsight._visible(of_bank, moment.at, moment.as_of, moment.valid_at, moment.include_pending) AS v ON v.memory_id = f.memory_id
     LEFT JOIN hindsight.embedding_model AS r ON r.model_id = v.model_id
   )
   SELECT pg_catalog.array_agg(hindsight._alike(
@@ -131,9 +131,12 @@ BEGIN
       LIMIT recall.top_k;
     RETURN;
   END IF;
-  filter := (recall.types, _bank_tags(opened.bank_id, recall.tags), _bank_tags(opened.bank_id, recall.all_tags),
-             _bank_tags(opened.bank_id, recall.no_tags), recall.since, recall.until, recall.session_id, NULL, recall.entities,
-             recall.min_confidence, NULL, NULL);
+  IF num_nonnulls(recall.types, recall.tags, recall.all_tags, recall.no_tags, recall.since, recall.until, recall.session_id,
+                  recall.entities, recall.min_confidence, recall.metadata) > 0 THEN -- else it stays NULL, which is quick to pass
+    filter := (recall.types, _bank_tags(opened.bank_id, recall.tags), _bank_tags(opened.bank_id, recall.all_tags),
+               _bank_tags(opened.bank_id, recall.no_tags), recall.since, recall.until, recall.session_id, NULL, recall.entities,
+               recall.min_confidence, NULL, NULL);
+  END IF;
   IF recall.metadata IS NOT NULL THEN
     SELECT f.plain, f.predicate INTO filter.metadata, filter.predicate FROM _metadata_filter(recall.metadata) AS f;
   END IF;
@@ -176,7 +179,7 @@ BEGIN
   IF asks_words THEN -- the exact text of a memory finds it, whatever words and vectors say
     exact_digest := content_digest_v1(recall.query);
     SELECT array_agg(m.memory_id) || by_words INTO by_words
-      FROM _visible(opened.bank_id, moment) AS m
+      FROM _visible(opened.bank_id, at, recall.as_of, recall.valid_at, pending) AS m
       WHERE m.digest = exact_digest
         AND _passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.confidence, m.metadata, filter);
   END IF;
@@ -186,14 +189,16 @@ BEGIN
 
   RETURN QUERY
     WITH part AS MATERIALIZED ( -- once: inlined, each expression would be computed for every use of it
-      SELECT m.*, match.coverage,
+      SELECT m.memory_id, m.content, m.type, m.tags, m.entities, m.slot, m.session_id, m.source, m.confidence, m.metadata, m.occurred_at,
+             m.created_at, m.confirmed_at, m.completed_at, m.valid_to, m.pending_reason, match.coverage,
+             m.document @@ named_finder AND m.entities <> '{}' AS is_named,
              CASE WHEN m.model_id = used.model_id THEN semantic(1 - (m.embedding <=> asked), used.floor) END AS semantic,
              CASE WHEN m.digest = exact_digest OR NOT (asks_words OR asked IS NOT NULL) THEN 1
                   ELSE lexical(match.bm25) END AS lexical,
              decay(extract(epoch FROM at - m.confirmed_at)::double precision / 86400,
                    coalesce(CASE WHEN m.completed_at IS NULL THEN coalesce(b.decay_rate, t.decay_rate) END, opened.decay_rate)) AS decay,
              coalesce(b.weight, t.weight) AS weight
-      FROM _visible(opened.bank_id, moment) AS m
+      FROM _visible(opened.bank_id, at, recall.as_of, recall.valid_at, pending) AS m
       CROSS JOIN LATERAL _match(m.document, finder, words, idf, prefixes, average_length) AS match
       JOIN memory_type AS t ON t.type = m.type
       LEFT JOIN bank_type AS b ON b.bank_id = opened.bank_id AND b.type = m.type
@@ -232,7 +237,7 @@ BEGIN
     SELECT r.memory_id, r.content, r.type, r.score, r.similarity, r.semantic, r.lexical, r.activation, r.confidence, r.decay, r.weight,
            array_remove(ARRAY[CASE WHEN r.memory_id = ANY (by_meaning) THEN 'vector' END,
                               CASE WHEN r.memory_id = ANY (by_words) THEN 'text' END,
-                              CASE WHEN r.document @@ named_finder AND r.entities <> '{}' THEN 'entity' END,
+                              CASE WHEN r.is_named THEN 'entity' END,
                               CASE WHEN '=' || lower(r.slot) = ANY (named) THEN 'slot' END,
                               CASE WHEN r.memory_id = ANY (by_recency) AND r.memory_id <> ALL (coalesce(by_meaning || by_words, '{}')) THEN 'recency' END,
                               CASE WHEN r.is_linked THEN 'links' WHEN r.activation > 0 THEN 'session' END,

@@ -141,7 +141,7 @@ BEGIN
   FOR held IN
     SELECT m.memory_id, m.content, m.type, m.confidence, m.session_id, m.pending_reason, m.completed_at, m.valid_to,
            coalesce(m.occurred_at, m.created_at) AS said_at
-    FROM _visible(opened.bank_id, (at, context_block.as_of, context_block.valid_at, true)::_moment) AS m
+    FROM _visible(opened.bank_id, at, context_block.as_of, context_block.valid_at, true) AS m
     WHERE m.memory_id = ANY (memory_ids)
     ORDER BY array_position(memory_ids, m.memory_id)
   LOOP
