@@ -51,17 +51,21 @@ CREATE OR REPLACE FUNCTION hindsight._same_meaning(opened hindsight.bank, used h
 AS $$
 DECLARE
   near uuid[];
-  is_large constant boolean := opened.documents IS NOT NULL
-    OR EXISTS (SELECT FROM hindsight.live_memory AS m WHERE m.bank_id = opened.bank_id OFFSET hindsight._exact_limit());
 BEGIN
-  IF is_large THEN
+  IF opened.documents IS NULL
+     AND NOT EXISTS (SELECT FROM hindsight.live_memory AS m WHERE m.bank_id = opened.bank_id OFFSET hindsight._exact_limit()) THEN
+    near := ARRAY(SELECT m.memory_id FROM hindsight.current_memory AS m
+                  WHERE m.bank_id = opened.bank_id AND m.model_id = used.model_id
+                    AND 1 - (m.embedding <=> fresh.embedding) >= used.merge_threshold
+                  ORDER BY m.embedding <=> fresh.embedding LIMIT 5);
+  ELSE
     near := hindsight._search_by_meaning(opened.bank_id, pg_catalog.statement_timestamp(), NULL, 5, fresh.embedding, used)
             || hindsight._pending(opened.bank_id, pg_catalog.statement_timestamp(), NULL);
   END IF;
   RETURN (
     SELECT m.memory_id
     FROM hindsight.current_memory AS m
-    WHERE m.bank_id = opened.bank_id AND (NOT is_large OR m.memory_id = ANY (near)) AND m.model_id = used.model_id
+    WHERE m.bank_id = opened.bank_id AND m.memory_id = ANY (near) AND m.model_id = used.model_id
       AND 1 - (m.embedding <=> fresh.embedding) >= used.merge_threshold
       AND coalesce(m.slot = fresh.slot, true) AND hindsight._says_the_same(m.content, fresh.content)
     ORDER BY m.embedding <=> fresh.embedding

@@ -25,7 +25,7 @@ $$;
 -- store: keeps a memory, or says what became of it instead. Its gates, in this order, each with its reason in the result and
 -- in the event:
 --   importance: by rules when it is not given (importance); under 0.3 the memory is skipped;
---   type: what was inferred is no fact but a hypothesis;
+--   type: what was inferred is no fact (preference, decision, knowledge) but a hypothesis;
 --   belief: with a confidence under 0.6 it is pending: kept, not recalled until confirmed;
 --   the past: what was said (occurred_at) before it was forgotten or corrected does not come back;
 --   duplicates: the same content, or the same meaning in other words, is merged;
@@ -78,7 +78,7 @@ BEGIN
   fresh.version := 1;
   fresh.content := store.content;
   fresh.digest := content_digest_v1(store.content);
-  fresh.type := CASE WHEN store.source = 'inferred' AND store.type = 'fact' THEN 'hypothesis' ELSE store.type END;
+  fresh.type := CASE WHEN store.source = 'inferred' AND store.type IN ('fact', 'preference', 'decision', 'knowledge') THEN 'hypothesis' ELSE store.type END;
   fresh.tags := _bank_tags(opened.bank_id, coalesce(store.tags, '{}'));
   fresh.entities := _with_entities(store.entities, store.content);
   fresh.slot := store.slot;
@@ -101,7 +101,7 @@ BEGIN
     RETURN;
   END IF;
   IF fresh.type <> store.type THEN
-    gates := gates || 'a hypothesis, not a fact: it was inferred, not said'::text;
+    gates := gates || format('a hypothesis, not a %s: it was inferred, not said', store.type);
   END IF;
   IF fresh.confidence < _believable() THEN
     fresh.pending_reason := 'low confidence';

@@ -115,7 +115,9 @@ $$;
 
 -- _search_by_words: of a large bank: IDFs from the bank's statistics, and the memories that hold the rarest words.
 -- The channel's cost is its postings, so the rarest words are searched until a budget is spent, and the eight rarest order
--- what they find; the others still count in the score of every candidate. The plan is cached: GIN over (bank, words).
+-- what they find; the others still count in the score of every candidate. Beside vectors, where already the rarest word has
+-- more postings than that, the memories that hold two of the three rarest are searched: the index intersects them before
+-- a row is read. The plan is cached: GIN over (bank, words).
 CREATE OR REPLACE FUNCTION hindsight._search_by_words(
   opened hindsight.bank, at timestamptz, filter hindsight._filter, most integer, words text[], finders tsquery[],
   prefixes text[], emphasis double precision[], must_find boolean, OUT idf double precision[], OUT ids uuid[])
@@ -129,6 +131,7 @@ DECLARE
   finder tsquery;
   rare tsquery[];
   rarity double precision[];
+  fewest bigint;
 BEGIN
   IF counted IS NULL THEN -- never counted (maintain): the index counts, which common words make slow
     EXECUTE 'SELECT array_agg((SELECT count(*) FROM hindsight.live_memory AS m WHERE m.bank_id = $1 AND m.document @@ q.finder)
@@ -148,14 +151,18 @@ BEGIN
   SELECT pg_catalog.array_agg(r.idf * r.emphasis ORDER BY r.place),
          pg_catalog.array_agg(r.finder ORDER BY r.holding, r.place),
          pg_catalog.array_agg(r.idf * greatest(r.emphasis, 1) ORDER BY r.holding, r.place),
-         pg_catalog.string_agg(r.finder::text, ' | ') FILTER (
-           WHERE r.running <= budget OR (r.rank = 1 AND (r.holding <= 10 * budget OR must_find)))::tsquery
-    INTO idf, rare, rarity, finder
+         pg_catalog.string_agg(r.finder::text, ' | ') FILTER (WHERE r.running <= budget OR (r.rank = 1 AND must_find))::tsquery,
+         min(r.holding)
+    INTO idf, rare, rarity, finder, fewest
     FROM (SELECT q.*, hindsight._idf(counted, q.holding) AS idf, sum(q.holding) OVER rarity AS running,
                  pg_catalog.row_number() OVER rarity AS rank
           FROM ROWS FROM (pg_catalog.unnest(holding), pg_catalog.unnest(finders), pg_catalog.unnest(emphasis))
                WITH ORDINALITY AS q(holding, finder, emphasis, place)
           WINDOW rarity AS (ORDER BY q.holding, q.place)) AS r;
+  IF finder IS NULL AND fewest <= 10 * budget AND pg_catalog.cardinality(rare) > 1 THEN
+    finder := CASE WHEN rare[3] IS NULL THEN rare[1] && rare[2]
+                   ELSE (rare[1] && (rare[2] || rare[3])) || (rare[2] && rare[3]) END;
+  END IF;
   IF finder IS NOT NULL THEN
     SELECT pg_catalog.array_agg(b.memory_id) INTO ids
       FROM (SELECT m.memory_id
