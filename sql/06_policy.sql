@@ -82,6 +82,34 @@ BEGIN ATOMIC
   SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('hindsight.slot', of_bank));
 END;
 
+-- _make_room: a value of a slot is told late: the one that was true at that time was true until then. Returns when the next one
+-- among those that were followed by others began; NULL: the holder is the next.
+CREATE OR REPLACE FUNCTION hindsight._make_room(of_bank bigint, of_slot text, said_at timestamptz)
+  RETURNS timestamptz
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  past hindsight.memory;
+  changed hindsight.memory;
+  next_at timestamptz;
+BEGIN
+  FOR past IN
+    SELECT m.* FROM hindsight.memory AS m
+    WHERE m.bank_id = of_bank AND m.slot = of_slot AND m.valid_to > said_at AND m.deleted_at IS NULL AND m.archived_at IS NULL
+    ORDER BY m.memory_id FOR UPDATE
+  LOOP
+    IF coalesce(past.occurred_at, past.created_at) > said_at THEN
+      next_at := least(next_at, coalesce(past.occurred_at, past.created_at));
+    ELSE
+      changed := past;
+      changed.valid_to := said_at;
+      PERFORM hindsight._change('updated', past, changed, 'slot ' || of_slot || ' had another value from then on');
+    END IF;
+  END LOOP;
+  RETURN next_at;
+END
+$$;
+
 -- _contest_slot: who holds a slot after a challenge. holder_id is NULL: the challenger may take it, since it was free, or its
 -- holder is superseded now (superseded_id; the challenger is believed from superseded_at on). Otherwise the holder keeps
 -- it, by the policy of the challenger's type, and the challenger was true until valid_to, if it was ever true.
@@ -124,7 +152,9 @@ BEGIN
   reason := pg_catalog.format(reason, challenger.slot);
   IF NOT wins THEN
     holder_id := holder.memory_id;
-    valid_to := CASE WHEN keeps_history AND said_at < held_since THEN held_since END;
+    IF keeps_history AND said_at < held_since THEN
+      valid_to := least(held_since, hindsight._make_room(challenger.bank_id, challenger.slot, said_at));
+    END IF;
     RETURN;
   END IF;
   changed := holder;

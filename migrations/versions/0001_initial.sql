@@ -202,7 +202,7 @@ CREATE INDEX memory_unembedded_idx ON hindsight.memory (bank_id, created_at) WHE
 CREATE INDEX memory_recency_idx ON hindsight.memory (bank_id, confirmed_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL;
 CREATE INDEX memory_gone_content_idx ON hindsight.memory (bank_id, digest) WHERE deleted_at IS NOT NULL OR superseded_by IS NOT NULL;
 CREATE INDEX memory_gone_slot_idx ON hindsight.memory (bank_id, slot) WHERE deleted_at IS NOT NULL AND slot IS NOT NULL;
-CREATE INDEX memory_valid_idx ON hindsight.memory (bank_id, valid_to) WHERE deleted_at IS NULL AND archived_at IS NULL AND valid_to IS NOT NULL;
+CREATE INDEX memory_valid_idx ON hindsight.memory (bank_id, slot) WHERE deleted_at IS NULL AND archived_at IS NULL AND valid_to IS NOT NULL;
 CREATE INDEX memory_trivial_idx ON hindsight.memory (bank_id, confirmed_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND importance < 0.3;
 CREATE INDEX memory_unused_idx ON hindsight.memory (bank_id, confirmed_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND importance >= 0.3 AND importance < 0.5 AND confirmations = 0;
 COMMENT ON TABLE hindsight.memory IS 'One distilled sentence that is worth keeping. The layer that recall searches.';
