@@ -333,6 +333,7 @@ class MemoryVersion(_MemoryColumns, Base):
         ),
         PrimaryKeyConstraint("bank_id", "memory_id", "version"),
         Index("memory_version_changed_idx", "bank_id", "changed_at"),
+        Index("memory_version_content_idx", "bank_id", "digest"),
         Index(
             "memory_version_expiry_idx",
             "bank_id",

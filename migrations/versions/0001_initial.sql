@@ -269,6 +269,7 @@ CREATE TABLE hindsight.memory_version (
   CONSTRAINT memory_version_memory_fkey FOREIGN KEY (bank_id, memory_id) REFERENCES hindsight.memory (bank_id, memory_id)
 );
 CREATE INDEX memory_version_changed_idx ON hindsight.memory_version (bank_id, changed_at);
+CREATE INDEX memory_version_content_idx ON hindsight.memory_version (bank_id, digest);
 CREATE INDEX memory_version_expiry_idx ON hindsight.memory_version (bank_id, expires_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND expires_at IS NOT NULL;
 COMMENT ON TABLE hindsight.memory_version IS 'What memories were before they changed: the past that recall(as_of) answers from.';
 COMMENT ON COLUMN hindsight.memory_version.slot IS 'Key of a thing that has one value at a time.';

@@ -3,7 +3,7 @@
 import os
 import uuid
 from collections import Counter
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -11,11 +11,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    Bundle,
     RuleBasedStateMachine,
     initialize,
     invariant,
-    multiple,
     rule,
     run_state_machine_as_test,
 )
@@ -35,10 +33,12 @@ slots = st.sampled_from([None, None, "port", "database", "home"])
 types = st.sampled_from(["fact", "preference", "decision", "todo", "temporary", "hypothesis", "summary"])
 confidences = st.sampled_from([None, None, 0.0, 0.3, 0.6, 0.9, 1.0])
 days_ago = st.sampled_from([None, None, 0, 1, 400, -2])
-picks = st.integers(0, 10_000)
+picks = st.integers(0, 7)
+"""Which memory: so many before the last one that was stored. What is drawn may not depend on what the database answers."""
 QUERIES: list[dict[str, Any]] = [
     {"query": "which port has ssh, and which database runs the backup for alice in 杭州?", "min_score": 0},
     {"query": ""},
+    {"query": "", "valid_at": datetime.now(UTC) - timedelta(days=100)},
     {"query": "MySQL database", "embedding": "[1,0.2,0]", "include_pending": True, "min_score": 0},
 ]
 """What is asked at some moments, and again as of them."""
@@ -57,7 +57,6 @@ class Life(RuleBasedStateMachine):
     """One bank, done to as callers do; every rule may be refused with an answer, and leaves the bank sound."""
 
     db: Database
-    ids = Bundle("ids")
 
     @initialize()
     def open_a_bank(self) -> None:
@@ -65,7 +64,11 @@ class Life(RuleBasedStateMachine):
         self.db.call("create_bank", bank=self.bank)
         self.bank_id = self.db.value("SELECT bank_id FROM hindsight.bank WHERE name = %s", (self.bank,))
         self.moments: list[tuple[datetime, list[list[dict[str, Any]]]]] = []
+        self.ids: list[uuid.UUID] = []
         self.held: list[tuple[datetime, dict[uuid.UUID, str]]] = []
+
+    def nth(self, pick: int) -> uuid.UUID:
+        return self.ids[-1 - pick % len(self.ids)] if self.ids else uuid.uuid4()
 
     def attempt(self, function: str, **arguments: Any) -> list[dict[str, Any]]:
         try:
@@ -76,60 +79,61 @@ class Life(RuleBasedStateMachine):
             return []
 
     @rule(
-        target=ids, content=contents, type=types, slot=slots, confidence=confidences, embedding=vectors, days=days_ago,
+        content=contents, type=types, slot=slots, confidence=confidences, embedding=vectors, days=days_ago,
         source=st.sampled_from([None, "user", "inferred", "tool"]), session=st.sampled_from([None, "s1", "s2"]),
         importance=st.sampled_from([None, 0.1, 0.9]), tags=st.sampled_from([None, ["a"], ["a", "b"]]),
     )  # fmt: skip
     def store(
         self, content: str, days: int | None, session: str | None, embedding: str | None, **arguments: Any
-    ) -> Any:
-        return self._store(content, days, session_id=session, embedding=embedding, **arguments)
+    ) -> None:
+        self._store(content, days, session_id=session, embedding=embedding, **arguments)
 
-    @rule(target=ids, content=contents, type=types, slot=slots, old=ids, days=days_ago, by_name=st.booleans())
-    def store_upon(self, content: str, days: int | None, old: uuid.UUID, by_name: bool, **arguments: Any) -> Any:
-        named = {"supersedes": old} if by_name else {"derived_from": [old]}
-        return self._store(content, days, **named, **arguments)
+    @rule(content=contents, type=types, slot=slots, old=picks, days=days_ago, by_name=st.booleans())
+    def store_upon(self, content: str, days: int | None, old: int, by_name: bool, **arguments: Any) -> None:
+        named = {"supersedes": self.nth(old)} if by_name else {"derived_from": [self.nth(old)]}
+        self._store(content, days, **named, **arguments)
 
-    @rule(target=ids, content=contents, slot=slots, milliseconds=st.sampled_from([1, 15, 60, 100_000]))
-    def store_for_a_while(self, content: str, milliseconds: int, **arguments: Any) -> Any:
-        return self._store(content, None, ttl=f"{milliseconds} ms", **arguments)
+    @rule(content=contents, slot=slots, milliseconds=st.sampled_from([1, 15, 60, 100_000]))
+    def store_for_a_while(self, content: str, milliseconds: int, **arguments: Any) -> None:
+        self._store(content, None, ttl=f"{milliseconds} ms", **arguments)
 
-    def _store(self, content: str, days: int | None, **arguments: Any) -> Any:
+    def _store(self, content: str, days: int | None, **arguments: Any) -> None:
         if days is not None:
             arguments["occurred_at"] = self.db.value("SELECT clock_timestamp() - make_interval(days => %s)", (days,))
         if arguments.get("embedding"):
             arguments["model"] = "life"
-        stored = self.attempt("store", content=content, **arguments)
-        return stored[0]["memory_id"] if stored and stored[0]["memory_id"] else multiple()
+        for stored in self.attempt("store", content=content, **arguments):
+            if stored["memory_id"] is not None and stored["memory_id"] not in self.ids:
+                self.ids.append(stored["memory_id"])
 
     @rule(
-        memory_id=ids,
+        memory_id=picks,
         content=st.none() | contents,
         confidence=confidences,
         slot=slots,
         clear=st.sampled_from([None, ["slot"], ["expires_at"]]),
     )
-    def update(self, memory_id: uuid.UUID, **arguments: Any) -> None:
-        self.attempt("update_memory", memory_id=memory_id, **arguments)
+    def update(self, memory_id: int, **arguments: Any) -> None:
+        self.attempt("update_memory", memory_id=self.nth(memory_id), **arguments)
 
     @rule(
-        memory_id=ids,
+        memory_id=picks,
         action=st.sampled_from(["forget", "forget", "restore", "restore", "confirm", "reject", "complete"]),
     )
-    def decide(self, memory_id: uuid.UUID, action: str) -> None:
-        self.attempt(action, memory_id=memory_id, reason="said so")
+    def decide(self, memory_id: int, action: str) -> None:
+        self.attempt(action, memory_id=self.nth(memory_id), reason="said so")
 
     @rule(filters=st.sampled_from([{"types": ["fact"]}, {"tags": ["b"]}, {"session_id": "s1"}, {"source": "inferred"}]))
     def forget_matching(self, filters: dict[str, Any]) -> None:
         self.attempt("forget_matching", reason="asked to", **filters)
 
-    @rule(one=ids, other=ids, relation=st.sampled_from(["related", "derived_from"]))
-    def link(self, one: uuid.UUID, other: uuid.UUID, relation: str) -> None:
-        self.attempt("link", from_id=one, to_id=other, relation=relation)
+    @rule(one=picks, other=picks, relation=st.sampled_from(["related", "derived_from"]))
+    def link(self, one: int, other: int, relation: str) -> None:
+        self.attempt("link", from_id=self.nth(one), to_id=self.nth(other), relation=relation)
 
-    @rule(one=ids, other=ids)
-    def unlink(self, one: uuid.UUID, other: uuid.UUID) -> None:
-        self.attempt("unlink", from_id=one, to_id=other)
+    @rule(one=picks, other=picks)
+    def unlink(self, one: int, other: int) -> None:
+        self.attempt("unlink", from_id=self.nth(one), to_id=self.nth(other))
 
     @rule(
         type=types,

@@ -82,6 +82,34 @@ BEGIN ATOMIC
   SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('hindsight.slot', of_bank));
 END;
 
+-- _begin_of_next: a value of a slot was true from that time on; until when, where others that have gone by are known? The one that
+-- was true then ends with it.
+CREATE OR REPLACE FUNCTION hindsight._begin_of_next(late hindsight.memory, said_at timestamptz, held_since timestamptz)
+  RETURNS timestamptz
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  past hindsight.memory;
+  changed hindsight.memory;
+  next_at timestamptz := held_since;
+BEGIN
+  FOR past IN
+    SELECT m.* FROM hindsight.memory AS m
+    WHERE m.bank_id = late.bank_id AND m.slot = late.slot AND m.valid_to > said_at AND m.deleted_at IS NULL AND m.archived_at IS NULL
+    ORDER BY m.memory_id FOR UPDATE
+  LOOP
+    IF coalesce(past.occurred_at, past.created_at) > said_at THEN
+      next_at := least(next_at, coalesce(past.occurred_at, past.created_at));
+    ELSE
+      changed := past;
+      changed.valid_to := said_at;
+      PERFORM hindsight._change('dated', past, changed, 'slot ' || late.slot || ' had another value from then on');
+    END IF;
+  END LOOP;
+  RETURN next_at;
+END
+$$;
+
 -- _contest_slot: who holds a slot after a challenge. holder_id is NULL: the challenger may take it, since it was free, or its
 -- holder is superseded now (superseded_id; the challenger is believed from superseded_at on). Otherwise the holder keeps
 -- it, by the policy of the challenger's type, and the challenger was true until valid_to, if it was ever true.
@@ -124,7 +152,9 @@ BEGIN
   reason := pg_catalog.format(reason, challenger.slot);
   IF NOT wins THEN
     holder_id := holder.memory_id;
-    valid_to := CASE WHEN keeps_history AND said_at < held_since THEN held_since END;
+    IF keeps_history AND said_at < held_since AND (holder.type = 'hypothesis') = (challenger.type = 'hypothesis') THEN
+      valid_to := hindsight._begin_of_next(challenger, said_at, held_since);
+    END IF;
     RETURN;
   END IF;
   changed := holder;
