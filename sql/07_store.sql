@@ -212,7 +212,8 @@ BEGIN
     RAISE EXCEPTION 'many writers contend for %', CASE WHEN store.slot IS NULL THEN 'this content' ELSE 'slot ' || store.slot END
       USING ERRCODE = 'serialization_failure', HINT = 'Try the same call again.';
   END IF;
-  PERFORM _link(opened, memory_id, source_id, 'derived_from', 1) FROM unnest(store.derived_from) AS source_id;
+  PERFORM _link(opened, memory_id, source_id, 'derived_from', 1) FROM unnest(store.derived_from) AS source_id
+    WHERE source_id IS DISTINCT FROM memory_id; -- it may have been merged into one of them
   RETURN NEXT;
 END
 $$;

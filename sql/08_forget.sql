@@ -20,16 +20,25 @@ $$;
 CREATE OR REPLACE FUNCTION hindsight._stands_on_forgotten()
   RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'it stands on a forgotten memory';
 
--- _why_pending: why a memory is not believed, as what it was made of is now. What somebody holds for another reason stays held.
+-- _why_pending: why a memory is not believed, as what it was made of is now: itself, or through what is pending for the same reason.
+-- What somebody holds for another reason stays held.
 CREATE OR REPLACE FUNCTION hindsight._why_pending(m hindsight.memory)
   RETURNS text
   LANGUAGE sql STABLE
 RETURN CASE
   WHEN m.pending_reason NOT IN ('low confidence', hindsight._stands_on_forgotten()) THEN m.pending_reason
   WHEN EXISTS (
-    SELECT FROM hindsight.link AS l JOIN hindsight.memory AS e ON e.bank_id = l.bank_id AND e.memory_id = l.to_id
-    WHERE l.bank_id = m.bank_id AND l.from_id = m.memory_id AND l.relation = 'derived_from' AND l.removed_at IS NULL
-      AND (e.deleted_at IS NOT NULL OR e.pending_reason = hindsight._stands_on_forgotten()))
+    WITH RECURSIVE source(memory_id) AS (
+      SELECT m.memory_id
+      UNION
+      SELECT l.to_id
+        FROM source AS s
+        JOIN hindsight.memory AS e ON e.bank_id = m.bank_id AND e.memory_id = s.memory_id
+        JOIN hindsight.link AS l ON l.bank_id = m.bank_id AND l.from_id = s.memory_id AND l.relation = 'derived_from' AND l.removed_at IS NULL
+        WHERE e.memory_id = m.memory_id OR (e.deleted_at IS NULL AND e.pending_reason = hindsight._stands_on_forgotten())
+    )
+    SELECT FROM source AS s JOIN hindsight.memory AS e ON e.bank_id = m.bank_id AND e.memory_id = s.memory_id
+    WHERE e.deleted_at IS NOT NULL AND e.memory_id <> m.memory_id)
     THEN hindsight._stands_on_forgotten()
   WHEN m.confidence < hindsight._believable() THEN 'low confidence'
 END;

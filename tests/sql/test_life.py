@@ -236,6 +236,18 @@ class TestBelief:
         for missing in (forgotten, uuid.uuid4()):
             assert "has no memory" in refused(db, "HM002", "confirm", bank=bank, memory_id=missing)
 
+    @pytest.mark.parametrize("function", ["confirm", "reject", "complete"])
+    def test_a_memory_of_another_bank_looks_like_none(
+        self, db: Database, bank: str, other_bank: str, function: str
+    ) -> None:
+        theirs, nobody = store(db, other_bank, "a secret", type="todo", confidence=0.3), uuid.uuid4()
+        messages = [
+            refused(db, "HM002", function, bank=bank, memory_id=memory_id).replace(str(memory_id), "…")
+            for memory_id in (theirs, nobody)
+        ]
+        assert messages[0] == messages[1]
+        assert get(db, other_bank, theirs)["version"] == 1
+
     def test_nobody_confirming_it_for_thirty_days_puts_it_away(self, db: Database, bank: str) -> None:
         old, young = store(db, bank, "perhaps one", confidence=0.4), store(db, bank, "perhaps two", confidence=0.4)
         age(db, old, "changed_at", 30.1)
@@ -839,6 +851,23 @@ class TestWhatStandsOnAForgottenMemory:
         db.call("forget", bank=bank, memory_id=source, reason="asked to")
         db.call("restore", bank=bank, memory_id=source)
         assert get(db, bank, summary)["pending_reason"] == "low confidence"
+
+    def test_two_that_stand_on_each_other_are_restored_together(
+        self, db: Database, bank: str, chain: list[uuid.UUID]
+    ) -> None:
+        db.call("link", bank=bank, from_id=chain[0], to_id=chain[2], relation="derived_from")
+        db.call("forget", bank=bank, memory_id=chain[0], reason="asked to")
+        assert db.one("restore", bank=bank, memory_id=chain[0])["restore"] == "live"
+        assert self.states(db, bank, chain) == ["live"] * 4
+
+    def test_a_summary_that_says_the_same_as_what_it_was_made_of_is_merged_into_it(
+        self, db: Database, bank: str, chain: list[uuid.UUID]
+    ) -> None:
+        content = get(db, bank, chain[0])["content"]
+        again = db.one("store", bank=bank, content=content, type="summary", derived_from=[chain[0]])
+        assert (again["outcome"], again["memory_id"]) == ("merged", chain[0])
+        for unknown in (uuid.uuid4(), None):
+            assert "has no memory" in refused(db, "HM002", "store", bank=bank, content=content, derived_from=[unknown])
 
     def test_somebody_who_knows_may_confirm_it(self, db: Database, bank: str, chain: list[uuid.UUID]) -> None:
         db.call("forget", bank=bank, memory_id=chain[0], reason="asked to")

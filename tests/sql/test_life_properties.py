@@ -218,6 +218,20 @@ class Life(RuleBasedStateMachine):
                 )
         for (since, before), (until, after) in zip(self.held, self.held[1:], strict=False):
             self.explained(since, before, until, after)
+        unsound = self.db.rows("""
+            WITH turning_point AS (
+              SELECT changed_at AS at FROM hindsight.memory WHERE bank_id = %(bank_id)s UNION
+              SELECT changed_at FROM hindsight.memory_version WHERE bank_id = %(bank_id)s)
+            SELECT t.at, s.* FROM turning_point AS t CROSS JOIN LATERAL (
+              SELECT count(*) <> (SELECT count(*) FROM hindsight.memory WHERE bank_id = %(bank_id)s AND created_at <= t.at) AS is_incomplete,
+                     count(*) <> count(DISTINCT s.memory_id) AS has_two_states,
+                     count(s.slot) FILTER (WHERE s.state = 'live') <> count(DISTINCT s.slot) FILTER (WHERE s.state = 'live') AS has_two_values,
+                     count(*) FILTER (WHERE s.state IN ('live', 'pending'))
+                       <> count(DISTINCT s.content) FILTER (WHERE s.state IN ('live', 'pending')) AS has_it_twice
+              FROM hindsight.state(%(bank)s, t.at, %(states)s) AS s) AS s
+            WHERE is_incomplete OR has_two_states OR has_two_values OR has_it_twice
+        """, {"bank": self.bank, "bank_id": self.bank_id, "states": list(STATES)})  # fmt: skip
+        assert unsound == [], "at every moment there was"
         versions = self.db.value("SELECT sum(version) FROM hindsight.memory WHERE bank_id = %s", (self.bank_id,))
         events = self.db.value(
             "SELECT count(*) FROM hindsight.event WHERE bank_id = %s AND memory_id IS NOT NULL AND action NOT IN ('linked', 'unlinked', 'skipped')",
