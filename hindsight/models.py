@@ -22,6 +22,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    PrimaryKeyConstraint,
     Text,
     Uuid,
     func,
@@ -268,6 +269,7 @@ class Memory(_MemoryColumns, Base):
             postgresql_where=text(f"{LIVE} AND slot IS NOT NULL"),
         ),
         Index("memory_recency_idx", "bank_id", "confirmed_at", postgresql_where=text(LIVE)),
+        Index("memory_changed_idx", "bank_id", "changed_at"),
         Index(
             "memory_session_idx",
             "bank_id",
@@ -328,6 +330,15 @@ class MemoryVersion(_MemoryColumns, Base):
             ["bank_id", "memory_id"],
             ["hindsight.memory.bank_id", "hindsight.memory.memory_id"],
             name="memory_version_memory_fkey",
+        ),
+        PrimaryKeyConstraint("bank_id", "memory_id", "version"),
+        Index("memory_version_changed_idx", "bank_id", "changed_at"),
+        Index("memory_version_content_idx", "bank_id", "digest"),
+        Index(
+            "memory_version_expiry_idx",
+            "bank_id",
+            "expires_at",
+            postgresql_where=text(f"{CURRENT} AND expires_at IS NOT NULL"),
         ),
         {"comment": "What memories were before they changed: the past that recall(as_of) answers from."},
     )

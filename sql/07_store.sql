@@ -59,6 +59,7 @@ DECLARE
   evidence memory;
   contest record;
   said_at timestamptz;
+  begins timestamptz;
   gates text[] := '{}';
 BEGIN
   PERFORM _check_text('content', store.content, 10000), _check_optional_text('context', store.context, 10000),
@@ -159,11 +160,11 @@ BEGIN
       memory_id := held.memory_id;
       outcome := 'merged';
       BEGIN
-        SELECT gates || g.reasons, g.superseded_id INTO reasons, related_id
-          FROM _merge(held, fresh, store.confidence IS NOT NULL) AS g;
-        IF store.supersedes <> memory_id THEN
+        IF store.supersedes <> memory_id THEN -- first: the slot of the one that was named is free then
           related_id := _supersede(opened, store.supersedes, memory_id, said_at);
         END IF;
+        SELECT gates || g.reasons, coalesce(related_id, g.superseded_id) INTO reasons, related_id
+          FROM _merge(held, fresh, store.confidence IS NOT NULL) AS g;
       EXCEPTION WHEN unique_violation THEN -- somebody took the slot that the merged memory was to have
         CONTINUE;
       END;
@@ -175,16 +176,16 @@ BEGIN
     BEGIN -- what the contest wrote is undone when the row cannot be inserted
       fresh.superseded_by := NULL;
       fresh.valid_to := NULL;
+      begins := NULL;
       IF store.supersedes IS NOT NULL THEN
         related_id := _supersede(opened, store.supersedes, fresh.memory_id, said_at);
+        begins := (SELECT m.changed_at FROM memory AS m WHERE m.bank_id = opened.bank_id AND m.memory_id = related_id);
         outcome := 'superseding';
         reasons := reasons || 'it takes the place of the memory that was named'::text;
       END IF;
       IF fresh.slot IS NOT NULL AND fresh.pending_reason IS NULL THEN
         SELECT c.* INTO contest FROM _contest_slot(fresh, said_at) AS c;
-        fresh.created_at := coalesce(contest.superseded_at, clock_timestamp());
-        fresh.confirmed_at := fresh.created_at;
-        fresh.changed_at := fresh.created_at;
+        begins := coalesce(contest.superseded_at, begins);
         IF contest.holder_id IS NOT NULL THEN
           outcome := 'superseded';
           fresh.superseded_by := contest.holder_id;
@@ -195,6 +196,9 @@ BEGIN
         related_id := coalesce(contest.holder_id, contest.superseded_id, related_id);
         reasons := reasons || array_remove(ARRAY[contest.reason], NULL);
       END IF;
+      fresh.created_at := coalesce(begins, clock_timestamp()); -- when what it supersedes ends
+      fresh.confirmed_at := fresh.created_at;
+      fresh.changed_at := fresh.created_at;
       IF NOT _insert(fresh) THEN
         RAISE unique_violation;
       END IF;
@@ -208,7 +212,8 @@ BEGIN
     RAISE EXCEPTION 'many writers contend for %', CASE WHEN store.slot IS NULL THEN 'this content' ELSE 'slot ' || store.slot END
       USING ERRCODE = 'serialization_failure', HINT = 'Try the same call again.';
   END IF;
-  PERFORM _link(opened, memory_id, source_id, 'derived_from', 1) FROM unnest(store.derived_from) AS source_id;
+  PERFORM _link(opened, memory_id, source_id, 'derived_from', 1) FROM unnest(store.derived_from) AS source_id
+    WHERE source_id IS DISTINCT FROM memory_id; -- it may have been merged into one of them
   RETURN NEXT;
 END
 $$;

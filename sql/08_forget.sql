@@ -16,8 +16,35 @@ AS $$
   SELECT d.memory_id FROM derived AS d
 $$;
 
--- _doubt_derived: what was made of memories that are forgotten is not believed any more. It waits to be made anew, or goes with
--- what is pending for long.
+-- _stands_on_forgotten: why a memory that was made of forgotten ones is pending.
+CREATE OR REPLACE FUNCTION hindsight._stands_on_forgotten()
+  RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'it stands on a forgotten memory';
+
+-- _why_pending: why a memory is not believed, as what it was made of is now: itself, or through what is pending for the same reason.
+-- What somebody holds for another reason stays held.
+CREATE OR REPLACE FUNCTION hindsight._why_pending(m hindsight.memory)
+  RETURNS text
+  LANGUAGE sql STABLE
+RETURN CASE
+  WHEN m.pending_reason NOT IN ('low confidence', hindsight._stands_on_forgotten()) THEN m.pending_reason
+  WHEN EXISTS (
+    WITH RECURSIVE source(memory_id) AS (
+      SELECT m.memory_id
+      UNION
+      SELECT l.to_id
+        FROM source AS s
+        JOIN hindsight.memory AS e ON e.bank_id = m.bank_id AND e.memory_id = s.memory_id
+        JOIN hindsight.link AS l ON l.bank_id = m.bank_id AND l.from_id = s.memory_id AND l.relation = 'derived_from' AND l.removed_at IS NULL
+        WHERE e.memory_id = m.memory_id OR (e.deleted_at IS NULL AND e.pending_reason = hindsight._stands_on_forgotten())
+    )
+    SELECT FROM source AS s JOIN hindsight.memory AS e ON e.bank_id = m.bank_id AND e.memory_id = s.memory_id
+    WHERE e.deleted_at IS NOT NULL AND e.memory_id <> m.memory_id)
+    THEN hindsight._stands_on_forgotten()
+  WHEN m.confidence < hindsight._believable() THEN 'low confidence'
+END;
+
+-- _doubt_derived: what was made of memories that are forgotten is not believed any more, however confidently it is said. It waits
+-- to be made anew, or goes with what is pending for long.
 CREATE OR REPLACE FUNCTION hindsight._doubt_derived(of_bank bigint, ids uuid[])
   RETURNS void
   LANGUAGE plpgsql VOLATILE
@@ -27,8 +54,9 @@ DECLARE
   changed hindsight.memory;
 BEGIN
   FOR held IN
-    SELECT m.* FROM hindsight.live_memory AS m
+    SELECT m.* FROM hindsight.current_memory AS m
     WHERE m.bank_id = of_bank AND m.memory_id IN (SELECT hindsight._derived(of_bank, ids))
+      AND coalesce(m.pending_reason, 'low confidence') = 'low confidence'
     ORDER BY m.memory_id FOR UPDATE
   LOOP
     changed := held;
@@ -54,24 +82,18 @@ BEGIN
       AND m.pending_reason = hindsight._stands_on_forgotten()
     ORDER BY m.created_at FOR UPDATE
   LOOP
-    CONTINUE WHEN EXISTS (
-      SELECT FROM hindsight.link AS l JOIN hindsight.memory AS e ON e.bank_id = l.bank_id AND e.memory_id = l.to_id
-      WHERE l.bank_id = of_bank AND l.from_id = held.memory_id AND l.relation = 'derived_from' AND l.removed_at IS NULL
-        AND (e.deleted_at IS NOT NULL OR e.pending_reason IS NOT NULL));
     changed := held;
-    changed.pending_reason := NULL;
+    changed.pending_reason := hindsight._why_pending(held);
+    CONTINUE WHEN changed.pending_reason = held.pending_reason;
     BEGIN
-      PERFORM hindsight._change('believed', held, changed, 'what it stands on is restored');
+      PERFORM hindsight._change(CASE WHEN changed.pending_reason IS NULL THEN 'believed' ELSE 'doubted' END, held, changed,
+                                'what it stands on is restored');
     EXCEPTION WHEN unique_violation THEN -- it stays pending
       NULL;
     END;
   END LOOP;
 END
 $$;
-
--- _stands_on_forgotten: why a memory that was made of forgotten ones is pending.
-CREATE OR REPLACE FUNCTION hindsight._stands_on_forgotten()
-  RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'it stands on a forgotten memory';
 
 -- forget: a memory is gone from every channel at once, and can be restored. Forgetting it again changes nothing.
 --   outcome: forgotten, or 'already forgotten'.
@@ -182,8 +204,8 @@ BEGIN
 END
 $$;
 
--- restore: takes a forgetting back: the memory is what it was before, with its age; and what was made of it is believed again, unless
--- something else that it was made of is forgotten. Returns its state.
+-- restore: takes a forgetting back: the memory is what it was before, with its age; and what was made of it is believed again. Either
+-- is pending while something that it was made of is forgotten. Returns its state.
 -- Raises HM001, HM002 (unknown), HM003, HM004 (not forgotten), HM006 (its content or slot is taken meanwhile).
 CREATE OR REPLACE FUNCTION hindsight.restore(bank text, memory_id uuid, reason text DEFAULT NULL)
   RETURNS text
@@ -201,7 +223,10 @@ BEGIN
     RAISE EXCEPTION 'memory % is not forgotten, it is %', memory_id, _state(held, clock_timestamp())
       USING ERRCODE = 'HM004', HINT = 'Only what was forgotten can be restored.';
   END IF;
+  PERFORM FROM link AS l JOIN memory AS e ON e.bank_id = l.bank_id AND e.memory_id = l.to_id -- whoever forgets it meanwhile is waited for
+    WHERE l.bank_id = opened.bank_id AND l.from_id = held.memory_id AND l.relation = 'derived_from' FOR SHARE OF e;
   changed.deleted_at := NULL;
+  changed.pending_reason := _why_pending(held);
   changed := _change_unless_taken('restored', held, changed, reason);
   PERFORM _believe_derived(opened.bank_id, ARRAY[changed.memory_id]);
   RETURN _state(changed, clock_timestamp());

@@ -205,6 +205,7 @@ CREATE INDEX memory_gone_slot_idx ON hindsight.memory (bank_id, slot) WHERE dele
 CREATE INDEX memory_valid_idx ON hindsight.memory (bank_id, slot) WHERE deleted_at IS NULL AND archived_at IS NULL AND valid_to IS NOT NULL;
 CREATE INDEX memory_trivial_idx ON hindsight.memory (bank_id, confirmed_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND importance < 0.3;
 CREATE INDEX memory_unused_idx ON hindsight.memory (bank_id, confirmed_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND importance >= 0.3 AND importance < 0.5 AND confirmations = 0;
+CREATE INDEX memory_changed_idx ON hindsight.memory (bank_id, changed_at);
 COMMENT ON TABLE hindsight.memory IS 'One distilled sentence that is worth keeping. The layer that recall searches.';
 COMMENT ON COLUMN hindsight.memory.version IS '1 when stored, one more at each change.';
 COMMENT ON COLUMN hindsight.memory.slot IS 'Key of a thing that has one value at a time.';
@@ -264,9 +265,12 @@ CREATE TABLE hindsight.memory_version (
   digest bytea NOT NULL,
   document tsvector NOT NULL,
   believed_until timestamptz NOT NULL,
-  PRIMARY KEY (version, bank_id, memory_id),
+  PRIMARY KEY (bank_id, memory_id, version),
   CONSTRAINT memory_version_memory_fkey FOREIGN KEY (bank_id, memory_id) REFERENCES hindsight.memory (bank_id, memory_id)
 );
+CREATE INDEX memory_version_changed_idx ON hindsight.memory_version (bank_id, changed_at);
+CREATE INDEX memory_version_content_idx ON hindsight.memory_version (bank_id, digest);
+CREATE INDEX memory_version_expiry_idx ON hindsight.memory_version (bank_id, expires_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND expires_at IS NOT NULL;
 COMMENT ON TABLE hindsight.memory_version IS 'What memories were before they changed: the past that recall(as_of) answers from.';
 COMMENT ON COLUMN hindsight.memory_version.slot IS 'Key of a thing that has one value at a time.';
 COMMENT ON COLUMN hindsight.memory_version.context IS 'What was said around it; found by, not shown.';
@@ -425,7 +429,7 @@ CREATE TYPE hindsight.memory_record AS (
   changed_at timestamptz, expires_at timestamptz, completed_at timestamptz, superseded_by uuid, valid_to timestamptz,
   pending_reason text, version integer, embedded boolean
 );
-COMMENT ON TYPE hindsight.memory_record IS 'A memory as get shows it; state is live, pending, expired, archived or superseded.';
+COMMENT ON TYPE hindsight.memory_record IS 'A memory as get and state show it; state is live, pending, expired, archived, superseded or (state) deleted.';
 CREATE TYPE hindsight.forgotten AS (
   memory_id uuid, outcome text
 );

@@ -12,6 +12,7 @@ from tests.conftest import Database
 
 DIMENSIONS = 12
 LARGE, SMALL, OTHERS = "large", "small", "others"
+VERSIONED = ("memory", "memory_version", "event")
 
 
 def vector(seed: int) -> str:
@@ -263,3 +264,43 @@ def test_the_newest_of_a_large_bank_are_read_from_their_index_and_no_further(fil
     plan = recall(filled, LARGE, query="")
     assert "memory_recency_idx" in indexes(plan)
     assert rows_read(plan) < 200
+
+
+def test_what_changed_in_a_short_time_is_read_by_time_and_not_the_whole_history(filled: Database) -> None:
+    """A bank of 20,000 memories, of which 2,000 have two earlier versions and an end."""
+    filled.rows("""
+        INSERT INTO hindsight.memory_version SELECT m.bank_id, m.memory_id, -n, m.content, m.type, m.tags, m.entities, m.slot, m.context,
+          m.session_id, m.source, m.confidence, m.importance, m.metadata, m.language, m.occurred_at, m.created_at, m.confirmed_at,
+          m.confirmations, m.changed_at - n * interval '1 day', m.changed_at + interval '1 year', m.completed_at, m.deleted_at,
+          m.superseded_by, m.valid_to, m.archived_at, m.pending_reason, m.model_id, m.embedding, m.digest, m.document,
+          m.changed_at - (n - 1) * interval '1 day'
+        FROM hindsight.memory m JOIN hindsight.bank b USING (bank_id), generate_series(1, 2) n
+        WHERE b.name = 'large' AND m.content ~ '^large [0-9]*7 '
+    """)
+    filled.rows("ANALYZE hindsight.memory_version")
+    since = filled.value("SELECT clock_timestamp()")
+    stored = [filled.one("store", bank=LARGE, content=f"learned {number}")["memory_id"] for number in range(5)]
+    filled.call("update_memory", bank=LARGE, memory_id=stored[0], content="corrected 0")
+    filled.call("forget", bank=LARGE, memory_id=stored[1], reason="asked to")
+    for until in ("NULL", "clock_timestamp()"):
+        plan = plans_of(filled, f"SELECT * FROM hindsight.diff('large', %s, {until})", (since,))
+        assert {"memory_changed_idx", "memory_version_changed_idx", "memory_version_pkey"} <= indexes(plan)
+        assert "Seq Scan" not in {node["Node Type"] for node in plan if node.get("Relation Name") in VERSIONED}
+        assert rows_read(plan) < 20
+        past = [node for node in plan if node.get("Relation Name") == "memory_version"]
+        assert (
+            sum(node["Actual Loops"] * (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) for node in past)
+            < 20
+        )
+    assert [row["change"] for row in filled.call("diff", bank=LARGE, since=since)] == ["learned"] * 5 + [
+        "corrected",
+        "forgotten",
+    ]
+
+
+def test_a_statement_that_was_said_before_looks_its_correction_up_by_digest(filled: Database) -> None:
+    plan = plans_of(
+        filled, "SELECT * FROM hindsight.store('large', 'said a while ago', occurred_at => now() - interval '1 hour')"
+    )
+    assert {"memory_gone_content_idx", "memory_version_content_idx"} <= indexes(plan)
+    assert rows_read(plan) <= 1

@@ -17,8 +17,9 @@ BEGIN
 END
 $$;
 
--- _gone: the memory for whose sake what was said at that time does not come back: forgotten since then, with the same content or
--- the same slot; or the same content, corrected by something that was said later and that still holds. At most one.
+-- _gone: the memory for whose sake what was said at that time does not come back: forgotten since then, with the same content
+-- (or one that it had before) or the same slot; or the same content, corrected by something that was said later and that still
+-- holds, in its place or in another memory. At most one.
 CREATE OR REPLACE FUNCTION hindsight._gone(fresh hindsight.memory, said_at timestamptz)
   RETURNS SETOF hindsight.memory
   LANGUAGE plpgsql STABLE
@@ -34,6 +35,14 @@ BEGIN
                              AND coalesce(s.occurred_at, s.created_at) > said_at)))
     ORDER BY m.deleted_at DESC NULLS LAST
     LIMIT 1;
+  IF NOT FOUND THEN -- a content that was changed in place
+    RETURN QUERY
+      SELECT m.* FROM hindsight.memory_version AS v JOIN hindsight.memory AS m ON m.bank_id = v.bank_id AND m.memory_id = v.memory_id
+      WHERE v.bank_id = fresh.bank_id AND v.digest = fresh.digest AND m.digest <> fresh.digest
+        AND (m.deleted_at > said_at OR (m.deleted_at IS NULL AND m.archived_at IS NULL AND v.believed_until > said_at))
+      ORDER BY m.deleted_at DESC NULLS LAST
+      LIMIT 1;
+  END IF;
   IF NOT FOUND AND fresh.slot IS NOT NULL THEN
     RETURN QUERY
       SELECT m.* FROM hindsight.memory AS m

@@ -82,20 +82,20 @@ BEGIN ATOMIC
   SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('hindsight.slot', of_bank));
 END;
 
--- _make_room: a value of a slot is told late: the one that was true at that time was true until then. Returns when the next one
--- among those that were followed by others began; NULL: the holder is the next.
-CREATE OR REPLACE FUNCTION hindsight._make_room(of_bank bigint, of_slot text, said_at timestamptz)
+-- _begin_of_next: a value of a slot was true from that time on; until when, where others that have gone by are known? The one that
+-- was true then ends with it.
+CREATE OR REPLACE FUNCTION hindsight._begin_of_next(late hindsight.memory, said_at timestamptz, held_since timestamptz)
   RETURNS timestamptz
   LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
   past hindsight.memory;
   changed hindsight.memory;
-  next_at timestamptz;
+  next_at timestamptz := held_since;
 BEGIN
   FOR past IN
     SELECT m.* FROM hindsight.memory AS m
-    WHERE m.bank_id = of_bank AND m.slot = of_slot AND m.valid_to > said_at AND m.deleted_at IS NULL AND m.archived_at IS NULL
+    WHERE m.bank_id = late.bank_id AND m.slot = late.slot AND m.valid_to > said_at AND m.deleted_at IS NULL AND m.archived_at IS NULL
     ORDER BY m.memory_id FOR UPDATE
   LOOP
     IF coalesce(past.occurred_at, past.created_at) > said_at THEN
@@ -103,7 +103,7 @@ BEGIN
     ELSE
       changed := past;
       changed.valid_to := said_at;
-      PERFORM hindsight._change('updated', past, changed, 'slot ' || of_slot || ' had another value from then on');
+      PERFORM hindsight._change('dated', past, changed, 'slot ' || late.slot || ' had another value from then on');
     END IF;
   END LOOP;
   RETURN next_at;
@@ -152,8 +152,8 @@ BEGIN
   reason := pg_catalog.format(reason, challenger.slot);
   IF NOT wins THEN
     holder_id := holder.memory_id;
-    IF keeps_history AND said_at < held_since THEN
-      valid_to := least(held_since, hindsight._make_room(challenger.bank_id, challenger.slot, said_at));
+    IF keeps_history AND said_at < held_since AND (holder.type = 'hypothesis') = (challenger.type = 'hypothesis') THEN
+      valid_to := hindsight._begin_of_next(challenger, said_at, held_since);
     END IF;
     RETURN;
   END IF;
