@@ -14,17 +14,17 @@ BEGIN
       RETURN ARRAY(
         SELECT m.memory_id FROM hindsight.current_memory AS m
         WHERE m.bank_id = of_bank AND m.expires_at <= pg_catalog.clock_timestamp()
-        ORDER BY m.expires_at LIMIT most FOR UPDATE SKIP LOCKED);
+        ORDER BY m.expires_at LIMIT most FOR NO KEY UPDATE SKIP LOCKED);
     WHEN 'not confirmed within 30 days' THEN
       RETURN ARRAY(
         SELECT m.memory_id FROM hindsight.current_memory AS m
         WHERE m.bank_id = of_bank AND m.pending_reason IS NOT NULL AND m.changed_at <= month_ago
-        ORDER BY m.changed_at LIMIT most FOR UPDATE SKIP LOCKED);
+        ORDER BY m.changed_at LIMIT most FOR NO KEY UPDATE SKIP LOCKED);
     WHEN 'of little importance for 30 days' THEN
       RETURN ARRAY(
         SELECT m.memory_id FROM hindsight.live_memory AS m
         WHERE m.bank_id = of_bank AND m.importance < 0.3 AND m.confirmed_at <= month_ago
-        ORDER BY m.confirmed_at LIMIT most FOR UPDATE SKIP LOCKED);
+        ORDER BY m.confirmed_at LIMIT most FOR NO KEY UPDATE SKIP LOCKED);
     WHEN 'not recalled within 30 days, and of little value' THEN
       IF NOT EXISTS (SELECT FROM hindsight.memory_use AS u WHERE u.bank_id = of_bank AND u.first_at <= month_ago) THEN
         RETURN '{}'; -- nobody has noted recalls for that long
@@ -33,7 +33,7 @@ BEGIN
         SELECT m.memory_id FROM hindsight.live_memory AS m
         WHERE m.bank_id = of_bank AND m.importance >= 0.3 AND m.importance < 0.5 AND m.confirmations = 0 AND m.confirmed_at <= month_ago
           AND NOT EXISTS (SELECT FROM hindsight.memory_use AS u WHERE u.bank_id = of_bank AND u.memory_id = m.memory_id)
-        ORDER BY m.confirmed_at LIMIT most FOR UPDATE SKIP LOCKED);
+        ORDER BY m.confirmed_at LIMIT most FOR NO KEY UPDATE SKIP LOCKED);
   END CASE;
 END
 $$;
