@@ -75,7 +75,8 @@ RETURN (
   WHERE t.type = of_type);
 
 -- _take_turns: whoever locks more than one memory of a bank in a call takes turns with the others who do (values of slots, what is
--- derived, many at once). So no two of them deadlock, and whoever locks one memory waits for nothing while holding it.
+-- derived, many at once), and locks all of them before it changes one. So no two of them deadlock; nor one of them with somebody
+-- who holds one memory, and waits for a content or slot that another has changed: for whoever has changed something waits for no lock.
 CREATE OR REPLACE FUNCTION hindsight._take_turns(of_bank bigint)
   RETURNS void
   LANGUAGE sql VOLATILE

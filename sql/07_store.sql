@@ -129,6 +129,13 @@ BEGIN
   IF store.session_id IS NOT NULL THEN
     PERFORM _open_session(opened.bank_id, store.session_id);
   END IF;
+  IF store.supersedes IS NOT NULL OR store.derived_from <> '{}' THEN
+    PERFORM FROM memory AS m
+      WHERE m.bank_id = opened.bank_id
+        AND m.memory_id = ANY (store.derived_from || store.supersedes
+                               || (SELECT h.memory_id FROM live_memory AS h WHERE h.bank_id = opened.bank_id AND h.slot = store.slot))
+      ORDER BY m.memory_id FOR NO KEY UPDATE;
+  END IF;
 
   -- Whoever loses a race for the content or the slot starts again, and finds the winner's row.
   FOR attempt IN 1..100 LOOP

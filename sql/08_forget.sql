@@ -16,19 +16,34 @@ AS $$
   SELECT d.memory_id FROM derived AS d
 $$;
 
--- _lock_with_derived: the memory, locked to be forgotten or restored. What was made of it will be locked as well, so this takes turns;
--- likewise where it has a slot, so that a writer of the slot sees it forgotten. Raises HM002.
+-- _lock_derived: locks what was made of memories, before any of them changes (_take_turns).
+CREATE OR REPLACE FUNCTION hindsight._lock_derived(of_bank bigint, ids uuid[])
+  RETURNS void
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  PERFORM FROM hindsight.memory AS m
+    WHERE m.bank_id = of_bank AND m.memory_id IN (SELECT hindsight._derived(of_bank, ids))
+    ORDER BY m.memory_id FOR NO KEY UPDATE;
+END
+$$;
+
+-- _lock_with_derived: a memory, locked to be forgotten or restored, with what was made of it. It takes turns where there is such, and
+-- where the memory has a slot, so that a writer of the slot sees it forgotten. Raises HM002.
 CREATE OR REPLACE FUNCTION hindsight._lock_with_derived(opened hindsight.bank, memory_id uuid)
   RETURNS hindsight.memory
   LANGUAGE plpgsql VOLATILE
 AS $$
+DECLARE
+  held hindsight.memory;
 BEGIN
   IF EXISTS (SELECT FROM hindsight.memory AS m
              WHERE m.bank_id = opened.bank_id AND m.memory_id = _lock_with_derived.memory_id AND m.slot IS NOT NULL)
-     OR EXISTS (SELECT FROM hindsight.link AS l
-                WHERE l.bank_id = opened.bank_id AND l.to_id = _lock_with_derived.memory_id AND l.relation = 'derived_from'
-                  AND l.removed_at IS NULL) THEN
+     OR EXISTS (SELECT hindsight._derived(opened.bank_id, ARRAY[memory_id])) THEN
     PERFORM hindsight._take_turns(opened.bank_id);
+    held := hindsight._lock_memory(opened, memory_id);
+    PERFORM hindsight._lock_derived(opened.bank_id, ARRAY[memory_id]);
+    RETURN held;
   END IF;
   RETURN hindsight._lock_memory(opened, memory_id);
 END
@@ -192,6 +207,7 @@ BEGIN
       WHERE m.bank_id = opened.bank_id AND m.deleted_at IS NULL AND coalesce(m.source = filter.source, filter.source IS NULL)
         AND hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.confidence, m.metadata, filter)
       ORDER BY m.memory_id FOR NO KEY UPDATE);
+    PERFORM hindsight._lock_derived(opened.bank_id, ids);
     PERFORM hindsight._retire(opened.bank_id, ids, 'forgotten', reason), hindsight._doubt_derived(opened.bank_id, ids);
   END IF;
   RETURN QUERY
