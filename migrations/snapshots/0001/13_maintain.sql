@@ -42,7 +42,7 @@ $$;
 -- importance (under 0.3) for 30 days; and, where recalls are noted (note_recall), what nobody recalled in them and is of little
 -- value (under 0.5, never confirmed again). Its locks last as long as its transaction: call it again and again, each time in a
 -- transaction of its own, until it returns nothing, or CALL maintain_all(). Raises HM001, HM003, HM004.
-CREATE OR REPLACE FUNCTION hindsight.sweep(bank text, most integer DEFAULT 200)
+CREATE OR REPLACE FUNCTION hindsight.sweep(bank text, most integer DEFAULT 100)
   RETURNS TABLE (task text, affected bigint)
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
@@ -54,7 +54,7 @@ DECLARE
 BEGIN
   IF (most BETWEEN 1 AND 10000) IS NOT TRUE THEN
     RAISE EXCEPTION 'most must lie between 1 and 10000, got %', coalesce(most::text, 'NULL')
-      USING ERRCODE = 'HM004', HINT = 'It is how many memories are locked at once: 200 by default.';
+      USING ERRCODE = 'HM004', HINT = 'It is how many memories are locked at once: 100 by default.';
   END IF;
   FOREACH task IN ARRAY ARRAY['expired', 'not confirmed within 30 days', 'of little importance for 30 days',
                               'not recalled within 30 days, and of little value'] LOOP
