@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 from psycopg.rows import dict_row
@@ -79,10 +79,10 @@ class Writer:
         self._number = number
         self._tokens = 0
         self._banks = banks
-        self._operations: dict[Callable[[str, Known], None], int] = {
+        self._operations: dict[Callable[[str, Known], None], float] = {
             self._store: 40, self._store_many: 8, self._update: 14, self._forget: 7, self._forget_matching: 1,
             self._restore: 6, self._confirm: 6, self._reject: 3, self._complete: 3, self._link: 4, self._unlink: 2,
-            self._recall: 3, self._erase: 1 if can_erase else 0,
+            self._recall: 3, self._erase: 0.05 if can_erase else 0,  # it looks through the whole bank
         }  # fmt: skip
 
     def close(self) -> None:
@@ -213,8 +213,10 @@ class Writer:
         self.call("note_recall", "note_recall", bank=bank, memory_ids=found)
 
     def _erase(self, bank: str, known: Known) -> None:
-        if (memory_id := self._drawn(known.gone)) is not None:
-            self.call("erase_memory", "erase_memory", bank=bank, memory_id=memory_id, reason="stress")
+        """A memory of the writer's own: what else would go with it, no answer says."""
+        content = f"a secret {uuid4()}"
+        for row in self.call("store", "store", bank=bank, content=content, importance=0.6, metadata=self._token()):
+            self.call("erase_memory", "erase_memory", bank=bank, memory_id=row["memory_id"], reason="stress")
 
     # ---- what they are given ----------------------------------------------------------------------------------
 

@@ -28,8 +28,9 @@ BEGIN
 END
 $$;
 
--- _lock_with_derived: a memory, locked to be forgotten or restored, with what was made of it. It takes turns where there is such, and
--- where the memory has a slot, so that a writer of the slot sees it forgotten. Raises HM002.
+-- _lock_with_derived: a memory, locked to be forgotten or restored, with what was made of it. It takes turns where it was made of
+-- another or another of it, so that both are not forgotten and restored at once; and where it has a slot, so that a writer of the slot
+-- sees it forgotten. Raises HM002.
 CREATE OR REPLACE FUNCTION hindsight._lock_with_derived(opened hindsight.bank, memory_id uuid)
   RETURNS hindsight.memory
   LANGUAGE plpgsql VOLATILE
@@ -39,7 +40,9 @@ DECLARE
 BEGIN
   IF EXISTS (SELECT FROM hindsight.memory AS m
              WHERE m.bank_id = opened.bank_id AND m.memory_id = _lock_with_derived.memory_id AND m.slot IS NOT NULL)
-     OR EXISTS (SELECT hindsight._derived(opened.bank_id, ARRAY[memory_id])) THEN
+     OR EXISTS (SELECT FROM hindsight.link AS l
+                WHERE l.bank_id = opened.bank_id AND _lock_with_derived.memory_id IN (l.from_id, l.to_id) AND l.relation = 'derived_from'
+                  AND l.removed_at IS NULL) THEN
     PERFORM hindsight._take_turns(opened.bank_id);
     held := hindsight._lock_memory(opened, memory_id);
     PERFORM hindsight._lock_derived(opened.bank_id, ARRAY[memory_id]);
