@@ -27,7 +27,7 @@ from hindsight.command import (
 from hindsight.config import load_settings
 from hindsight.database import database_url, head, migrate, migration_script
 from hindsight.embedding import embedding_provider
-from hindsight.measuring_commands import bench_recall, eval_recall
+from hindsight.measuring_commands import bench_recall, eval_recall, stress_memories
 from hindsight.memory_commands import forget, get, history, recall, restore, should_recall, store
 from hindsight.postgres_url import sqlalchemy_url
 from hindsight.sync_client import Hindsight
@@ -41,7 +41,7 @@ Settings come from the environment and from .env: see docs/configuration.md.
 Exit codes:
   0    done
   1    recall found nothing, should-recall says no; or something in the
-       demo did not hold
+       demo or under stress did not hold
   2    the command line, a value or a setting is wrong
   3    no such bank, memory or model
   4    a conflict with what is stored
@@ -66,6 +66,7 @@ for command in (store, recall, should_recall, get, history, forget, restore):
     app.command(command)
 app.command(eval_recall, name="eval")
 app.command(bench_recall, name="bench")
+app.command(stress_memories, name="stress")
 app.command(calibrate)
 app.command(index)
 

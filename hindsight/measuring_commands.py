@@ -1,4 +1,4 @@
-"""The commands that measure: eval and bench."""
+"""The commands that measure: eval, bench and stress."""
 
 from __future__ import annotations
 
@@ -93,6 +93,33 @@ def bench_recall(
     if plot:
         bench_report.plot(report, plot)
     show(as_json, report.as_dict(), *bench_report.lines(report))
+
+
+def stress_memories(
+    *,
+    writers: Annotated[int, Parameter(help="How many write at once.", validator=Number(gte=1, lte=80))] = 20,
+    seconds: Annotated[float, Parameter(help="For how long.", validator=Number(gt=0))] = 60,
+    expire: Annotated[
+        bool, Parameter(help="Instead: maintain a bank of which a tenth has expired, beside a writer.")
+    ] = False,
+    memories: Annotated[int, Parameter(help="With --expire: in the bank.", validator=Number(gte=1000))] = 1_000_000,
+    as_json: AsJson = False,
+) -> int:
+    """Let many writers at once loose on the same few memories, and check that nothing is lost, doubled or deadlocked.
+
+    It runs in an embedded PostgreSQL of its own. Ends with 1 when something that must hold did not.
+    """
+    from hindsight import stress, stress_expire
+
+    if expire:
+        with throwaway_database("stress", stress_expire.SERVER) as (url, _):
+            upkeep = stress_expire.expire(url, memories)
+        show(as_json, upkeep.as_dict(), *stress_expire.lines(upkeep))
+        return 0 if upkeep.holds else 1
+    with throwaway_database("stress") as (url, _):
+        report = stress.stress(url, writers, seconds)
+    show(as_json, report.as_dict(), *stress.lines(report))
+    return 0 if report.holds else 1
 
 
 @contextlib.contextmanager

@@ -70,7 +70,7 @@ CREATE OR REPLACE FUNCTION hindsight.reject(bank text, memory_id uuid, reason te
 AS $$
 DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'writer');
-  held constant memory := _lock_memory(opened, memory_id);
+  held constant memory := _lock_with_derived(opened, memory_id);
 BEGIN
   PERFORM _check_text('reason', reason, 2000);
   IF held.deleted_at IS NULL AND held.pending_reason IS NULL THEN

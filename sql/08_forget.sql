@@ -43,6 +43,42 @@ RETURN CASE
   WHEN m.confidence < hindsight._believable() THEN 'low confidence'
 END;
 
+-- _lock_derived: locks what was made of memories, before any of them changes (_take_turns).
+CREATE OR REPLACE FUNCTION hindsight._lock_derived(of_bank bigint, ids uuid[])
+  RETURNS void
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  PERFORM FROM hindsight.memory AS m
+    WHERE m.bank_id = of_bank AND m.memory_id IN (SELECT hindsight._derived(of_bank, ids))
+    ORDER BY m.memory_id FOR NO KEY UPDATE;
+END
+$$;
+
+-- _lock_with_derived: a memory, locked to be forgotten or restored, with what was made of it. It takes turns where it was made of
+-- another or another of it, so that both are not forgotten and restored at once; and where it has a slot, so that a writer of the slot
+-- sees it forgotten. Raises HM002.
+CREATE OR REPLACE FUNCTION hindsight._lock_with_derived(opened hindsight.bank, memory_id uuid)
+  RETURNS hindsight.memory
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  held hindsight.memory;
+BEGIN
+  IF EXISTS (SELECT FROM hindsight.memory AS m
+             WHERE m.bank_id = opened.bank_id AND m.memory_id = _lock_with_derived.memory_id AND m.slot IS NOT NULL)
+     OR EXISTS (SELECT FROM hindsight.link AS l
+                WHERE l.bank_id = opened.bank_id AND _lock_with_derived.memory_id IN (l.from_id, l.to_id) AND l.relation = 'derived_from'
+                  AND l.removed_at IS NULL) THEN
+    PERFORM hindsight._take_turns(opened.bank_id);
+    held := hindsight._lock_memory(opened, memory_id);
+    PERFORM hindsight._lock_derived(opened.bank_id, ARRAY[memory_id]);
+    RETURN held;
+  END IF;
+  RETURN hindsight._lock_memory(opened, memory_id);
+END
+$$;
+
 -- _doubt_derived: what was made of memories that are forgotten is not believed any more, however confidently it is said. It waits
 -- to be made anew, or goes with what is pending for long.
 CREATE OR REPLACE FUNCTION hindsight._doubt_derived(of_bank bigint, ids uuid[])
@@ -53,15 +89,18 @@ DECLARE
   held hindsight.memory;
   changed hindsight.memory;
 BEGIN
-  FOR held IN
-    SELECT m.* FROM hindsight.current_memory AS m
-    WHERE m.bank_id = of_bank AND m.memory_id IN (SELECT hindsight._derived(of_bank, ids))
-      AND coalesce(m.pending_reason, 'low confidence') = 'low confidence'
-    ORDER BY m.memory_id FOR UPDATE
   LOOP
-    changed := held;
-    changed.pending_reason := hindsight._stands_on_forgotten();
-    PERFORM hindsight._change('doubted', held, changed, hindsight._stands_on_forgotten());
+    FOR held IN
+      SELECT m.* FROM hindsight.current_memory AS m
+      WHERE m.bank_id = of_bank AND m.memory_id IN (SELECT hindsight._derived(of_bank, ids))
+        AND coalesce(m.pending_reason, 'low confidence') = 'low confidence'
+      ORDER BY m.memory_id FOR NO KEY UPDATE
+    LOOP
+      changed := held;
+      changed.pending_reason := hindsight._stands_on_forgotten();
+      PERFORM hindsight._change('doubted', held, changed, hindsight._stands_on_forgotten());
+    END LOOP;
+    EXIT WHEN NOT FOUND; -- else once more: of what was just doubted something may have been made meanwhile
   END LOOP;
 END
 $$;
@@ -80,7 +119,7 @@ BEGIN
     SELECT m.* FROM hindsight.current_memory AS m
     WHERE m.bank_id = of_bank AND m.memory_id IN (SELECT hindsight._derived(of_bank, ids))
       AND m.pending_reason = hindsight._stands_on_forgotten()
-    ORDER BY m.created_at FOR UPDATE
+    ORDER BY m.created_at FOR NO KEY UPDATE
   LOOP
     changed := held;
     changed.pending_reason := hindsight._why_pending(held);
@@ -106,7 +145,7 @@ CREATE OR REPLACE FUNCTION hindsight.forget(bank text, memory_id uuid, reason te
 AS $$
 DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'writer');
-  held constant memory := _lock_memory(opened, memory_id);
+  held constant memory := _lock_with_derived(opened, memory_id);
 BEGIN
   PERFORM _check_text('reason', reason, 2000);
   IF held.deleted_at IS NULL THEN
@@ -192,7 +231,8 @@ BEGIN
       SELECT m.memory_id FROM hindsight.memory AS m
       WHERE m.bank_id = opened.bank_id AND m.deleted_at IS NULL AND coalesce(m.source = filter.source, filter.source IS NULL)
         AND hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.confidence, m.metadata, filter)
-      ORDER BY m.memory_id FOR UPDATE);
+      ORDER BY m.memory_id FOR NO KEY UPDATE);
+    PERFORM hindsight._lock_derived(opened.bank_id, ids);
     PERFORM hindsight._retire(opened.bank_id, ids, 'forgotten', reason), hindsight._doubt_derived(opened.bank_id, ids);
   END IF;
   RETURN QUERY
@@ -215,7 +255,7 @@ CREATE OR REPLACE FUNCTION hindsight.restore(bank text, memory_id uuid, reason t
 AS $$
 DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'writer');
-  held constant memory := _lock_memory(opened, memory_id);
+  held constant memory := _lock_with_derived(opened, memory_id);
   changed memory := held;
 BEGIN
   PERFORM _check_optional_text('reason', reason, 2000);

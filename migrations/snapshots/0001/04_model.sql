@@ -166,6 +166,7 @@ DECLARE
   waiting bigint;
 BEGIN
   PERFORM pg_advisory_xact_lock(hashtextextended('hindsight.model', opened.bank_id)); -- waits for writers of the old model
+  PERFORM _take_turns(opened.bank_id);
   SELECT b.* INTO opened FROM bank AS b WHERE b.bank_id = opened.bank_id FOR UPDATE;
   IF model IS NULL THEN
     RAISE EXCEPTION 'no embedding model was named' USING ERRCODE = 'HM012', HINT = 'SELECT name FROM hindsight.embedding_model;';
@@ -202,7 +203,7 @@ BEGIN
     WHERE m.bank_id = opened.bank_id AND m.embedding IS NULL
     ORDER BY m.created_at
     LIMIT greatest(most, 0)
-    FOR UPDATE SKIP LOCKED;
+    FOR NO KEY UPDATE SKIP LOCKED;
 END
 $$;
 COMMENT ON FUNCTION hindsight.unembedded(text, integer) IS

@@ -74,7 +74,9 @@ RETURN (
   FROM hindsight.memory_type AS t LEFT JOIN hindsight.bank_type AS b ON b.bank_id = of_bank AND b.type = t.type
   WHERE t.type = of_type);
 
--- _take_turns: writers of slots take turns in a bank, so that two with slots and contents in common do not deadlock.
+-- _take_turns: whoever locks more than one memory of a bank in a call takes turns with the others who do (values of slots, what is
+-- derived, many at once), and locks all of them before it changes one. So no two of them deadlock; nor one of them with somebody
+-- who holds one memory, and waits for a content or slot that another has changed: for whoever has changed something waits for no lock.
 CREATE OR REPLACE FUNCTION hindsight._take_turns(of_bank bigint)
   RETURNS void
   LANGUAGE sql VOLATILE
@@ -129,7 +131,7 @@ DECLARE
 BEGIN
   SELECT m.* INTO holder FROM hindsight.live_memory AS m
     WHERE m.bank_id = challenger.bank_id AND m.slot = challenger.slot AND m.memory_id <> challenger.memory_id
-    FOR UPDATE;
+    FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     RETURN;
   ELSIF holder.expires_at <= pg_catalog.clock_timestamp() THEN

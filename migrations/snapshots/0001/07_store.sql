@@ -121,21 +121,21 @@ BEGIN
     fresh.tags := ARRAY(SELECT t.tag FROM unnest(fresh.tags) WITH ORDINALITY AS t(tag, place)
                         WHERE t.tag = ANY (opened.allowed_tags) ORDER BY t.place);
   END IF;
-  IF store.occurred_at IS NOT NULL THEN
-    SELECT g.* INTO gone FROM _gone(fresh, said_at) AS g;
-    IF gone.deleted_at IS NOT NULL THEN
-      RETURN QUERY SELECT * FROM _skip(fresh, NULL, format('forgotten at %s: what was said before does not come back', gone.deleted_at));
-      RETURN;
-    ELSIF gone.memory_id IS NOT NULL THEN
-      RETURN QUERY SELECT * FROM _skip(fresh, gone, 'it was corrected: what was said before does not come back');
-      RETURN;
-    END IF;
-  END IF;
-  IF store.slot IS NOT NULL OR store.supersedes IS NOT NULL THEN
+  -- Whoever may lock several memories takes turns; a pending one that has a slot contends for it when it is believed.
+  IF store.slot IS NOT NULL OR store.supersedes IS NOT NULL OR store.derived_from <> '{}'
+     OR EXISTS (SELECT FROM current_memory AS m
+                WHERE m.bank_id = opened.bank_id AND m.digest = fresh.digest AND m.slot IS NOT NULL AND m.pending_reason IS NOT NULL) THEN
     PERFORM _take_turns(opened.bank_id);
   END IF;
   IF store.session_id IS NOT NULL THEN
     PERFORM _open_session(opened.bank_id, store.session_id);
+  END IF;
+  IF store.supersedes IS NOT NULL OR store.derived_from <> '{}' THEN
+    PERFORM FROM memory AS m
+      WHERE m.bank_id = opened.bank_id
+        AND m.memory_id = ANY (store.derived_from || store.supersedes
+                               || (SELECT h.memory_id FROM live_memory AS h WHERE h.bank_id = opened.bank_id AND h.slot = store.slot))
+      ORDER BY m.memory_id FOR NO KEY UPDATE;
   END IF;
 
   -- Whoever loses a race for the content or the slot starts again, and finds the winner's row.
@@ -147,16 +147,28 @@ BEGIN
     related_id := NULL;
     SELECT m.* INTO held FROM current_memory AS m
       WHERE m.bank_id = opened.bank_id AND m.digest = fresh.digest
-      FOR UPDATE;
-    IF NOT FOUND AND fresh.embedding IS NOT NULL THEN
+      FOR NO KEY UPDATE;
+    IF store.occurred_at IS NOT NULL THEN -- asked under the lock, for which somebody who forgets or corrects it is waited for
+      SELECT g.* INTO gone FROM _gone(fresh, said_at) AS g;
+      IF gone.deleted_at IS NOT NULL THEN
+        RETURN QUERY SELECT * FROM _skip(fresh, NULL, format('forgotten at %s: what was said before does not come back', gone.deleted_at));
+        RETURN;
+      ELSIF gone.memory_id IS NOT NULL THEN
+        RETURN QUERY SELECT * FROM _skip(fresh, gone, 'it was corrected: what was said before does not come back');
+        RETURN;
+      END IF;
+    END IF;
+    IF held.memory_id IS NULL AND fresh.embedding IS NOT NULL THEN
       SELECT m.* INTO held FROM current_memory AS m
         WHERE m.bank_id = opened.bank_id AND m.memory_id = _same_meaning(opened, used, fresh)
-        FOR UPDATE;
+          AND 1 - (m.embedding <=> fresh.embedding) >= used.merge_threshold -- still: whoever had it locked may have changed it
+          AND coalesce(m.slot = fresh.slot, true) AND _says_the_same(m.content, fresh.content)
+        FOR NO KEY UPDATE;
     END IF;
-    IF FOUND AND held.expires_at <= clock_timestamp() THEN
+    IF held.expires_at <= clock_timestamp() THEN
       PERFORM _retire(opened.bank_id, ARRAY[held.memory_id], 'archived', 'expired');
       CONTINUE WHEN held.digest <> fresh.digest;
-    ELSIF FOUND THEN
+    ELSIF held.memory_id IS NOT NULL THEN
       memory_id := held.memory_id;
       outcome := 'merged';
       BEGIN

@@ -1,6 +1,7 @@
 -- Reading one memory and changing it.
 
--- _lock_memory: the memory, locked for a change. Raises HM002.
+-- _lock_memory: the memory, locked for a change. Raises HM002. NO KEY, here and elsewhere: no change touches a memory's key, so
+-- that whatever only refers to it (a recall that is noted, a link) waits for no writer, and no writer for it.
 CREATE OR REPLACE FUNCTION hindsight._lock_memory(opened hindsight.bank, memory_id uuid)
   RETURNS hindsight.memory
   LANGUAGE plpgsql VOLATILE
@@ -9,7 +10,7 @@ DECLARE
   held hindsight.memory;
 BEGIN
   SELECT m.* INTO held FROM hindsight.memory AS m
-    WHERE m.bank_id = opened.bank_id AND m.memory_id = _lock_memory.memory_id FOR UPDATE;
+    WHERE m.bank_id = opened.bank_id AND m.memory_id = _lock_memory.memory_id FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     PERFORM hindsight._raise_unknown_memory(opened.name, memory_id);
   END IF;
@@ -156,7 +157,8 @@ COMMENT ON FUNCTION hindsight.update_memory(text, uuid, text, text, text[], doub
   'Changes what is given of a memory and keeps the rest; the old values stay in its history. Returns the new version.';
 
 -- _change_unless_taken: _change for a memory that somebody named: a content or slot that another memory holds is a
--- conflict for them to solve, HM006. A holder that has expired gives way.
+-- conflict for them to solve, HM006. A holder that has expired gives way, unless somebody is at it: nobody is waited for, since two
+-- who exchange their contents would wait for each other.
 CREATE OR REPLACE FUNCTION hindsight._change_unless_taken(
   action text, before hindsight.memory, after hindsight.memory, reason text)
   RETURNS hindsight.memory
@@ -174,10 +176,12 @@ BEGIN
         WHERE m.bank_id = before.bank_id AND m.memory_id <> before.memory_id
           AND (m.digest = wanted OR (m.slot = after.slot AND m.pending_reason IS NULL))
         ORDER BY m.expires_at <= pg_catalog.clock_timestamp() NULLS FIRST
-        LIMIT 1
-        FOR UPDATE;
+        LIMIT 1;
       IF holder.expires_at <= pg_catalog.clock_timestamp() THEN
-        PERFORM hindsight._retire(holder.bank_id, ARRAY[holder.memory_id], 'archived', 'expired');
+        PERFORM hindsight._retire(holder.bank_id, ARRAY(
+          SELECT m.memory_id FROM hindsight.current_memory AS m
+          WHERE m.bank_id = holder.bank_id AND m.memory_id = holder.memory_id AND m.expires_at <= pg_catalog.clock_timestamp()
+          FOR NO KEY UPDATE SKIP LOCKED), 'archived', 'expired');
       ELSIF FOUND THEN
         RAISE EXCEPTION 'memory % holds the same %', holder.memory_id,
             CASE WHEN holder.digest = wanted THEN 'content' ELSE 'slot ' || holder.slot END

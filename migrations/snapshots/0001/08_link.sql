@@ -9,19 +9,20 @@ CREATE OR REPLACE FUNCTION hindsight._link(
 AS $$
 DECLARE
   held hindsight.link;
-  id uuid;
   at timestamptz; -- where one weight ends and the next begins
 BEGIN
   IF source_id = target_id THEN
     RAISE EXCEPTION 'memory % cannot be linked to itself', source_id USING ERRCODE = 'HM004';
   END IF;
-  FOREACH id IN ARRAY ARRAY[least(source_id, target_id), greatest(source_id, target_id)] LOOP -- one order: no deadlock
-    IF NOT EXISTS (SELECT FROM hindsight.memory AS m
-                   WHERE m.bank_id = opened.bank_id AND m.memory_id = id AND m.deleted_at IS NULL FOR SHARE)
-       OR source_id IS NULL OR target_id IS NULL THEN
-      PERFORM hindsight._raise_unknown_memory(opened.name, id);
-    END IF;
-  END LOOP;
+  -- Only the target is kept from being forgotten meanwhile, since what is derived from it would not be doubted. A lock on the other
+  -- as well could deadlock with writers that hold both.
+  IF NOT EXISTS (SELECT FROM hindsight.memory AS m
+                 WHERE m.bank_id = opened.bank_id AND m.memory_id = source_id AND m.deleted_at IS NULL) THEN
+    PERFORM hindsight._raise_unknown_memory(opened.name, source_id);
+  ELSIF NOT EXISTS (SELECT FROM hindsight.memory AS m
+                    WHERE m.bank_id = opened.bank_id AND m.memory_id = target_id AND m.deleted_at IS NULL FOR SHARE) THEN
+    PERFORM hindsight._raise_unknown_memory(opened.name, target_id);
+  END IF;
   PERFORM pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('hindsight.link', opened.bank_id)); -- no link is made twice
   SELECT l.* INTO held FROM hindsight.link AS l
     WHERE l.bank_id = opened.bank_id AND l.from_id = source_id AND l.to_id = target_id AND l.relation = _link.relation AND l.removed_at IS NULL;

@@ -14,17 +14,17 @@ BEGIN
       RETURN ARRAY(
         SELECT m.memory_id FROM hindsight.current_memory AS m
         WHERE m.bank_id = of_bank AND m.expires_at <= pg_catalog.clock_timestamp()
-        ORDER BY m.expires_at LIMIT most FOR UPDATE SKIP LOCKED);
+        ORDER BY m.expires_at LIMIT most FOR NO KEY UPDATE SKIP LOCKED);
     WHEN 'not confirmed within 30 days' THEN
       RETURN ARRAY(
         SELECT m.memory_id FROM hindsight.current_memory AS m
         WHERE m.bank_id = of_bank AND m.pending_reason IS NOT NULL AND m.changed_at <= month_ago
-        ORDER BY m.changed_at LIMIT most FOR UPDATE SKIP LOCKED);
+        ORDER BY m.changed_at LIMIT most FOR NO KEY UPDATE SKIP LOCKED);
     WHEN 'of little importance for 30 days' THEN
       RETURN ARRAY(
         SELECT m.memory_id FROM hindsight.live_memory AS m
         WHERE m.bank_id = of_bank AND m.importance < 0.3 AND m.confirmed_at <= month_ago
-        ORDER BY m.confirmed_at LIMIT most FOR UPDATE SKIP LOCKED);
+        ORDER BY m.confirmed_at LIMIT most FOR NO KEY UPDATE SKIP LOCKED);
     WHEN 'not recalled within 30 days, and of little value' THEN
       IF NOT EXISTS (SELECT FROM hindsight.memory_use AS u WHERE u.bank_id = of_bank AND u.first_at <= month_ago) THEN
         RETURN '{}'; -- nobody has noted recalls for that long
@@ -33,7 +33,7 @@ BEGIN
         SELECT m.memory_id FROM hindsight.live_memory AS m
         WHERE m.bank_id = of_bank AND m.importance >= 0.3 AND m.importance < 0.5 AND m.confirmations = 0 AND m.confirmed_at <= month_ago
           AND NOT EXISTS (SELECT FROM hindsight.memory_use AS u WHERE u.bank_id = of_bank AND u.memory_id = m.memory_id)
-        ORDER BY m.confirmed_at LIMIT most FOR UPDATE SKIP LOCKED);
+        ORDER BY m.confirmed_at LIMIT most FOR NO KEY UPDATE SKIP LOCKED);
   END CASE;
 END
 $$;
@@ -42,7 +42,7 @@ $$;
 -- importance (under 0.3) for 30 days; and, where recalls are noted (note_recall), what nobody recalled in them and is of little
 -- value (under 0.5, never confirmed again). Its locks last as long as its transaction: call it again and again, each time in a
 -- transaction of its own, until it returns nothing, or CALL maintain_all(). Raises HM001, HM003, HM004.
-CREATE OR REPLACE FUNCTION hindsight.sweep(bank text, most integer DEFAULT 200)
+CREATE OR REPLACE FUNCTION hindsight.sweep(bank text, most integer DEFAULT 100)
   RETURNS TABLE (task text, affected bigint)
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
@@ -54,7 +54,7 @@ DECLARE
 BEGIN
   IF (most BETWEEN 1 AND 10000) IS NOT TRUE THEN
     RAISE EXCEPTION 'most must lie between 1 and 10000, got %', coalesce(most::text, 'NULL')
-      USING ERRCODE = 'HM004', HINT = 'It is how many memories are locked at once: 200 by default.';
+      USING ERRCODE = 'HM004', HINT = 'It is how many memories are locked at once: 100 by default.';
   END IF;
   FOREACH task IN ARRAY ARRAY['expired', 'not confirmed within 30 days', 'of little importance for 30 days',
                               'not recalled within 30 days, and of little value'] LOOP

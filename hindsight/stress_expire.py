@@ -1,0 +1,300 @@
+"""`hindsight stress --expire`: upkeep of a bank of which a tenth has expired, and how long a writer beside it waits."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg import Connection
+from rich.console import Console, RenderableType
+from rich.progress import Progress
+from rich.table import Table
+
+from hindsight.stress_check import Invariant
+from hindsight.stress_writer import Known, Writer
+from hindsight.tables import pairs_table, visible
+
+SERVER = {
+    "shared_buffers": "1GB",
+    "maintenance_work_mem": "1GB",
+    "max_wal_size": "4GB",
+    "dynamic_shared_memory_type": "mmap",  # a container's /dev/shm is too small for a parallel build
+}
+"""The parameters of the server that it is measured in."""
+BANK = "large"
+LONGEST = 100.0  # milliseconds that a writer may wait
+BATCH = 100  # memories of one sweep: its default
+_WORDS = 20_000
+_SLOTTED = 100  # of so many memories one has a slot
+_ALONE = 20.0  # seconds for which the writer is timed without the upkeep, at most
+_CHUNK = 10_000  # memories loaded at once
+_LOADERS = 2
+
+_STAGE = "CREATE TEMP TABLE incoming (number integer, content text, slot text, is_expired boolean)"
+_COPY = "COPY incoming FROM STDIN"
+# Loaded as they would stand after a while: each with the event of its storing. Without embeddings: upkeep reads none.
+_INSERT = """
+    WITH loaded AS (
+      INSERT INTO hindsight.memory (bank_id, memory_id, version, content, type, tags, entities, slot, confidence,
+        importance, metadata, language, created_at, confirmed_at, confirmations, changed_at, expires_at)
+      SELECT b.bank_id, gen_random_uuid(), 1, i.content, 'fact', '{}', '{}', i.slot, 0.9, 0.6, '{}', b.language,
+        now(), now(), 0, now(), CASE WHEN i.is_expired THEN now() - i.number * interval '1 millisecond' END
+      FROM incoming AS i JOIN hindsight.bank AS b ON b.name = 'large'
+      RETURNING bank_id, memory_id, content
+    )
+    SELECT count(*) FROM loaded CROSS JOIN LATERAL
+      hindsight._leave_event(bank_id, 'stored', memory_id, NULL, NULL, jsonb_build_object('content', content)) AS event
+"""
+_WORD_INDEX = "SELECT pg_get_indexdef('hindsight.memory_words_idx'::regclass)"
+_DROP = "DROP INDEX hindsight.memory_words_idx"  # built after the load, which is quicker
+_READY = ["VACUUM ANALYZE hindsight.memory", "CHECKPOINT"]
+_SAMPLE = """
+    SELECT memory_id, content, slot FROM hindsight.memory AS m JOIN hindsight.bank AS b USING (bank_id)
+    WHERE b.name = 'large' AND (expires_at IS NOT NULL) = %s ORDER BY memory_id LIMIT %s
+"""
+_LEFT = """
+    SELECT count(*) FILTER (WHERE archived_at IS NULL AND expires_at <= now()),
+           count(*) FILTER (WHERE archived_at IS NOT NULL)
+    FROM hindsight.memory AS m JOIN hindsight.bank AS b USING (bank_id) WHERE b.name = 'large'
+"""
+
+
+@dataclass(slots=True)
+class Upkeep:
+    """What was measured.
+
+    alone, beside: the writer's waits without and with the upkeep, kind → count and, in milliseconds, p50, p99, longest.
+    tasks: what upkeep did → how many. seconds: load, maintain (counting words, sealing, the first sweep), sweeps.
+    memory_bytes: anonymous memory of the upkeep's backend before, and at most; None where /proc does not tell.
+    """
+
+    memories: int
+    expired: int
+    cores: int | None
+    alone: dict[str, dict[str, float]] = field(default_factory=dict)
+    beside: dict[str, dict[str, float]] = field(default_factory=dict)
+    tasks: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    swept_per_second: float = 0.0
+    memory_bytes: tuple[int, int] | None = None
+    invariants: list[Invariant] = field(default_factory=list)
+
+    @property
+    def holds(self) -> bool:
+        return not any(invariant.broken for invariant in self.invariants)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "holds": self.holds}
+
+
+def expire(url: str, memories: int, longest: float | None = LONGEST) -> Upkeep:
+    """Fills a migrated database, lets the writer work alone, then beside the upkeep until nothing is left to put away.
+
+    longest: how many milliseconds the writer may wait; None measures only.
+    """
+    upkeep = Upkeep(memories, memories // 10, os.cpu_count())
+    with (
+        psycopg.connect(url, autocommit=True) as connection,
+        Progress(console=Console(stderr=True), transient=True) as progress,
+    ):
+        started = time.monotonic()
+        _load(url, connection, memories, progress)
+        upkeep.seconds["load"] = time.monotonic() - started
+        writer = _BesideWriter(url, connection, memories)
+        working = progress.add_task("the writer alone", total=None)
+        writer.work(time.monotonic() + min(_ALONE, memories / 1000))
+        upkeep.alone = writer.waits()
+        progress.update(working, description="upkeep beside the writer", total=upkeep.expired)
+        _maintain(url, upkeep, writer, lambda done: progress.update(working, completed=done))
+        upkeep.beside = writer.waits()
+        ((left, archived),) = connection.execute(_LEFT).fetchall()
+    writer.close()
+    met = sorted(f"{kind} {sqlstate}" for kind, sqlstate in writer.tally.refused)
+    slow = [
+        f"{kind}: {waits['longest']:.0f} ms"
+        for kind, waits in upkeep.beside.items()
+        if waits["longest"] >= (longest or 1e9)
+    ]
+    upkeep.invariants = [
+        Invariant("everything that had expired was put away", [f"{left} are left"] if left else []),
+        Invariant("nothing else was put away", [f"{archived} were"] if archived != upkeep.expired else []),
+        Invariant("the writer was refused nothing", met),
+        *([] if longest is None else [Invariant(f"the writer waited less than {longest:.0f} ms", slow)]),
+    ]
+    return upkeep
+
+
+def lines(upkeep: Upkeep) -> Iterator[RenderableType]:
+    """The report for people."""
+    yield f"{upkeep.memories} memories, {upkeep.expired} of them expired; {upkeep.cores} cores"
+    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("the writer's waits, ms")
+    for name in ("count", "p50", "p99", "longest", "alone: count", "p50", "p99", "longest"):
+        table.add_column(name, justify="right")
+    for kind, waits in upkeep.beside.items():
+        figures = [waits, upkeep.alone.get(kind, {})]
+        cells = [f"{part.get(name, 0):.{digits}f}" for part in figures for name, digits in _DIGITS.items()]
+        table.add_row(kind, *cells)
+    yield table
+    size = upkeep.memory_bytes
+    yield pairs_table(
+        {
+            "upkeep did": ", ".join(f"{task}: {count}" for task, count in upkeep.tasks.items()),
+            "time": ", ".join(f"{step} {seconds:.1f} s" for step, seconds in upkeep.seconds.items()),
+            "swept": f"{upkeep.swept_per_second:.0f} memories a second, {BATCH} in a transaction",
+            "memory of its backend": f"{size[1] >> 20} MB at most, {size[0] >> 20} before" if size else "unknown",
+        }
+    )  # fmt: skip
+    for invariant in upkeep.invariants:
+        yield visible(
+            f"{'BROKEN' if invariant.broken else 'holds'}: {invariant.name} {' '.join(invariant.broken)}".rstrip()
+        )
+
+
+_DIGITS = {"count": 0, "p50": 1, "p99": 1, "longest": 1}
+
+
+class _BesideWriter(Writer):
+    """A writer among memories that are put away: it stores what is new, says expired things again, takes their slots,
+    updates and confirms."""
+
+    def __init__(self, url: str, connection: Connection[Any], memories: int) -> None:
+        super().__init__(url, 0, {BANK: Known()}, can_erase=False)
+        most = max(memories // 20, 100)
+        living = connection.execute(_SAMPLE, (False, most)).fetchall()
+        expired = connection.execute(_SAMPLE, (True, most)).fetchall()
+        self._living: list[UUID] = [memory_id for memory_id, _, _ in living]
+        slotted = [slot for _, _, slot in expired if slot]
+        # Half are said again without the upkeep, the others beside it.
+        self._again = iter([content for _, content, slot in expired if not slot])
+        self._slots = itertools.cycle(slotted or ["slot"])
+
+    def work(self, until: float | threading.Event) -> None:
+        """The operations in turn, until a moment or an event."""
+        draw = random.Random(self._number)  # noqa: S311 for data, not for secrets
+        for turn in itertools.count():
+            if until.is_set() if isinstance(until, threading.Event) else time.monotonic() > until:
+                return
+            living = draw.choice(self._living)
+            match turn % 5:
+                case 0:
+                    self.call(
+                        "store, new", "store", bank=BANK, content=f"a new case {time.monotonic_ns()}", importance=0.6
+                    )
+                case 1 if content := next(self._again, None):
+                    self.call("store, expired content", "store", bank=BANK, content=content, importance=0.6)
+                case 2:
+                    content = f"another value {time.monotonic_ns()}"
+                    self.call(
+                        "store, expired slot",
+                        "store",
+                        bank=BANK,
+                        content=content,
+                        slot=next(self._slots),
+                        importance=0.6,
+                    )
+                case 3:
+                    self.call("update", "update_memory", bank=BANK, memory_id=living, tags=[f"seen-{turn}"])
+                case 4:
+                    self.call("confirm", "confirm", bank=BANK, memory_id=living)
+
+    def waits(self) -> dict[str, dict[str, float]]:
+        """The waits since the last time this was asked."""
+        found = {
+            kind: {"count": len(times), "p50": _part(times, 0.5), "p99": _part(times, 0.99), "longest": max(times)}
+            for kind, times in sorted(self.tally.milliseconds.items())
+        }
+        self.tally.milliseconds.clear()
+        return found
+
+
+def _load(url: str, connection: Connection[Any], memories: int, progress: Progress) -> None:
+    connection.execute("SELECT hindsight.create_bank(%s)", (BANK,))
+    ((word_index,),) = connection.execute(_WORD_INDEX).fetchall()
+    connection.execute(_DROP)
+    loading = progress.add_task("loading", total=memories)
+
+    def load(first: int) -> None:
+        with psycopg.connect(url, autocommit=True) as loader:
+            loader.execute(_STAGE)
+            for start in range(first, memories, _LOADERS * _CHUNK):
+                part = range(start, min(start + _CHUNK, memories))
+                with loader.cursor().copy(_COPY) as copy:
+                    for row in _rows(part):
+                        copy.write_row(row)
+                loader.execute(_INSERT)
+                loader.execute("TRUNCATE incoming")
+                progress.advance(loading, len(part))
+
+    with ThreadPoolExecutor(_LOADERS) as pool:
+        list(pool.map(load, range(0, _LOADERS * _CHUNK, _CHUNK)))
+    progress.update(loading, description="building the index of words")
+    for statement in [word_index, *_READY]:
+        connection.execute(statement)
+
+
+def _rows(numbers: range) -> Iterator[tuple[int, str, str | None, bool]]:
+    """Sentences of some words, the common ones in many of them; every tenth memory has expired, some have slots."""
+    draw = random.Random(numbers[0])  # noqa: S311 for data, not for secrets
+    for number in numbers:
+        words = " ".join(f"w{int(_WORDS ** draw.random())}" for _ in range(8))
+        slot = f"slot.{number}" if number // 10 % (_SLOTTED // 10) == 0 else None
+        yield number, f"case {number} {words}", slot, number % 10 == 0
+
+
+def _maintain(url: str, upkeep: Upkeep, writer: _BesideWriter, advance: Callable[[int], None]) -> None:
+    """Upkeep as a worker does it: maintain, then sweeps until nothing is left, each in a transaction of its own."""
+    stop = threading.Event()
+    tasks = Counter[str]()
+    with psycopg.connect(url, autocommit=True) as connection, ThreadPoolExecutor(2) as pool:
+        before = _anonymous_memory(connection.info.backend_pid)
+        sampling = pool.submit(_peak_memory, connection.info.backend_pid, stop)
+        writing = pool.submit(writer.work, stop)
+        try:
+            started = time.monotonic()
+            tasks.update(dict(connection.execute("SELECT * FROM hindsight.maintain(%s)", (BANK,)).fetchall()))
+            maintained = time.monotonic()
+            first = tasks["expired"]
+            while swept := connection.execute("SELECT * FROM hindsight.sweep(%s, %s)", (BANK, BATCH)).fetchall():
+                tasks.update(dict(swept))
+                advance(tasks["expired"])
+            ended = time.monotonic()
+        finally:
+            stop.set()
+        writing.result()
+        peak = sampling.result()
+    upkeep.tasks = dict(tasks)
+    upkeep.seconds |= {"maintain": maintained - started, "sweeps": ended - maintained}
+    upkeep.swept_per_second = (tasks["expired"] - first) / (ended - maintained)
+    upkeep.memory_bytes = None if before is None or peak is None else (before, max(before, peak))
+
+
+def _peak_memory(pid: int, stop: threading.Event) -> int | None:
+    peak = _anonymous_memory(pid)
+    while peak is not None and not stop.wait(0.02):
+        peak = max(peak, _anonymous_memory(pid) or 0)
+    return peak
+
+
+def _anonymous_memory(pid: int) -> int | None:
+    """Bytes of a process that are its own, without the buffers that all share."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return None
+    return next((1024 * int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon:")), None)
+
+
+def _part(times: list[float], part: float) -> float:
+    return sorted(times)[min(int(part * len(times)), len(times) - 1)]

