@@ -264,7 +264,7 @@ CREATE TABLE hindsight.memory_version (
   digest bytea NOT NULL,
   document tsvector NOT NULL,
   believed_until timestamptz NOT NULL,
-  PRIMARY KEY (version, bank_id, memory_id),
+  PRIMARY KEY (bank_id, memory_id, version),
   CONSTRAINT memory_version_memory_fkey FOREIGN KEY (bank_id, memory_id) REFERENCES hindsight.memory (bank_id, memory_id)
 );
 COMMENT ON TABLE hindsight.memory_version IS 'What memories were before they changed: the past that recall(as_of) answers from.';
