@@ -21,15 +21,25 @@ BEGIN
 END
 $$;
 
--- _holds: whether a text holds one of some folded texts.
-CREATE OR REPLACE FUNCTION hindsight._holds(content text, folded text[])
+-- _holds: whether one of these texts holds one of the folded ones.
+CREATE OR REPLACE FUNCTION hindsight._holds(folded text[], VARIADIC texts text[])
   RETURNS boolean
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 AS $$
 DECLARE
-  held constant text := CASE WHEN content <> '' THEN hindsight._folded(content) END;
+  held text;
+  sought text;
 BEGIN
-  RETURN coalesce((SELECT bool_or(pg_catalog.strpos(held, f) > 0) FROM pg_catalog.unnest(folded) AS f), false);
+  FOREACH held IN ARRAY texts LOOP
+    CONTINUE WHEN coalesce(held, '') = '';
+    held := hindsight._folded(held);
+    FOREACH sought IN ARRAY folded LOOP
+      IF pg_catalog.strpos(held, sought) > 0 THEN
+        RETURN true;
+      END IF;
+    END LOOP;
+  END LOOP;
+  RETURN false;
 END
 $$;
 
@@ -94,7 +104,7 @@ BEGIN
                     SELECT v.content FROM memory_version AS v WHERE v.bank_id = opened.bank_id AND v.memory_id = named.memory_id);
   folded := ARRAY(SELECT DISTINCT _folded(c) FROM unnest(contents) AS c);
   digests := ARRAY(SELECT DISTINCT content_digest_v1(c) FROM unnest(contents) AS c);
-  IF _holds(erase_memory.reason, folded) THEN
+  IF _holds(folded, erase_memory.reason) THEN
     RAISE EXCEPTION 'the reason holds the content that is to be erased'
       USING ERRCODE = 'HM004', HINT = 'The reason is kept. Say why, not what: ''at the person''s request, ticket 4711''.';
   END IF;
@@ -103,7 +113,7 @@ BEGIN
                 WHERE m.bank_id = opened.bank_id AND (m.memory_id = named.memory_id OR m.digest = ANY (digests)));
   derived := ARRAY(SELECT _derived(opened.bank_id, gone));
   kept := ARRAY(SELECT m.memory_id FROM memory AS m
-                WHERE m.bank_id = opened.bank_id AND m.memory_id <> ALL (gone) AND _holds(m.content, folded));
+                WHERE m.bank_id = opened.bank_id AND m.memory_id <> ALL (gone) AND _holds(folded, m.content));
   gone := gone || ARRAY(SELECT k FROM unnest(kept) AS k WHERE k = ANY (derived));
   kept := ARRAY(SELECT k FROM unnest(kept) AS k WHERE k <> ALL (derived));
   PERFORM FROM memory AS m WHERE m.bank_id = opened.bank_id AND m.memory_id = ANY (gone) ORDER BY m.memory_id FOR UPDATE;
@@ -127,7 +137,7 @@ BEGIN
   WITH versions AS (
     DELETE FROM memory_version AS v
       WHERE v.bank_id = opened.bank_id
-        AND (v.memory_id = ANY (gone) OR (v.memory_id <> ALL (kept) AND _holds(v.content, folded))) RETURNING 1
+        AND (v.memory_id = ANY (gone) OR (v.memory_id <> ALL (kept) AND _holds(folded, v.content))) RETURNING 1
   ), links AS (
     DELETE FROM link AS l WHERE l.bank_id = opened.bank_id AND (l.from_id = ANY (gone) OR l.to_id = ANY (gone)) RETURNING 1
   ), recalls AS (
@@ -138,11 +148,11 @@ BEGIN
         AND (e.memory_id = ANY (gone) OR e.after ->> 'to_id' = ANY (gone::text[])
              OR e.after ->> 'digest' IN (SELECT encode(d, 'hex') FROM unnest(digests) AS d)
              OR (coalesce(e.memory_id <> ALL (kept), true)
-                 AND _holds(concat_ws(E'\n', e.reason, _strings(e.before), _strings(e.after)), folded)))
+                 AND _holds(folded, e.reason, _strings(e.before), _strings(e.after))))
       RETURNING e.event_id
   ), turns AS (
     UPDATE turn AS t SET content = '[erased]', tool_calls = NULL, metadata = '{}'
-      WHERE t.bank_id = opened.bank_id AND _holds(concat_ws(E'\n', t.content, _strings(t.tool_calls), _strings(t.metadata)), folded)
+      WHERE t.bank_id = opened.bank_id AND _holds(folded, t.content, _strings(t.tool_calls), _strings(t.metadata))
       RETURNING 1
   ), statistics AS (
     DELETE FROM word_statistics AS s
@@ -183,18 +193,18 @@ DECLARE
   of_versions bigint;
 BEGIN
   UPDATE hindsight.memory AS m
-    SET context = CASE WHEN NOT hindsight._holds(m.context, folded) THEN m.context END,
+    SET context = CASE WHEN NOT hindsight._holds(folded, m.context) THEN m.context END,
         metadata = hindsight._without(m.metadata, folded)
     WHERE m.bank_id = of_bank AND m.memory_id <> ALL (except_ids)
-      AND hindsight._holds(pg_catalog.concat_ws(E'\n', m.context, hindsight._strings(m.metadata)), folded);
+      AND hindsight._holds(folded, m.context, hindsight._strings(m.metadata));
   GET DIAGNOSTICS changed = ROW_COUNT;
   UPDATE hindsight.memory_version AS v
     SET context = c.context, metadata = hindsight._without(v.metadata, folded),
         document = hindsight.document_tsv_v1(v.language, v.content, v.tags, v.entities, v.slot, c.context)
     FROM hindsight.memory_version AS o
-    CROSS JOIN LATERAL (SELECT CASE WHEN NOT hindsight._holds(o.context, folded) THEN o.context END AS context) AS c
+    CROSS JOIN LATERAL (SELECT CASE WHEN NOT hindsight._holds(folded, o.context) THEN o.context END AS context) AS c
     WHERE o.bank_id = of_bank AND o.memory_id <> ALL (except_ids)
-      AND hindsight._holds(pg_catalog.concat_ws(E'\n', o.context, hindsight._strings(o.metadata)), folded)
+      AND hindsight._holds(folded, o.context, hindsight._strings(o.metadata))
       AND v.bank_id = of_bank AND v.memory_id = o.memory_id AND v.version = o.version;
   GET DIAGNOSTICS of_versions = ROW_COUNT;
   RETURN changed + of_versions;
@@ -205,7 +215,7 @@ $$;
 CREATE OR REPLACE FUNCTION hindsight._without(value jsonb, folded text[])
   RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN value - ARRAY(SELECT e.key FROM pg_catalog.jsonb_each(value) AS e WHERE hindsight._holds(hindsight._strings(e.value), folded));
+RETURN value - ARRAY(SELECT e.key FROM pg_catalog.jsonb_each(value) AS e WHERE hindsight._holds(folded, hindsight._strings(e.value)));
 
 -- erase_bank: removes everything of a bank for good, in every table. What remains is a bank without a name ('erased-' and the old
 -- bank_id), which only operators (members of hindsight_owner) see, with one event: who erased it, when and why, and how many rows of

@@ -87,6 +87,7 @@ BEGIN
     RAISE EXCEPTION 'a bank needs a name of 1 to 200 characters without spaces around it, got %', coalesce(quote_literal(bank), 'NULL')
       USING ERRCODE = 'HM004', HINT = 'For example ''alice'' or ''team/search''.';
   END IF;
+  PERFORM _check_bank_name(bank);
   -- The name is kept in every row, and a dump must find it again: PostgreSQL's own, or an extension's with its schema.
   SELECT CASE WHEN n.nspname = 'pg_catalog' THEN c.cfgname::text ELSE format('%I.%I', n.nspname, c.cfgname) END
     INTO known_language
