@@ -72,7 +72,7 @@ BEGIN
 END
 $$;
 
--- verify_events: what is wrong with a bank's trail of events; no row: nothing. Each seal is computed anew, and each event's content.
+-- verify_events: what is wrong with a bank's trail of events; no row: nothing. Each seal and each event's digest is computed anew.
 --   event changed: its content does not match its digest;
 --   content gone: without an erasure (erase_memory) that names the event;
 --   seal does not match: an event of its range was changed, added or taken away, or the seal was;
@@ -114,14 +114,16 @@ BEGIN
   LOOP
     IF seal.seal_id <> coalesce(previous.seal_id, 0) + 1 THEN
       RETURN QUERY SELECT 'missing seal', NULL::bigint, coalesce(previous.seal_id, 0) + 1,
-        format('the events after %s up to %s are not sealed, though later ones are', coalesce(previous.last_event, 0), seal.last_event);
+        format('the events after %s up to %s are not sealed, though later ones are', coalesce(previous.last_event, 0),
+               seal.last_event);
     ELSE
       SELECT d.events, d.digest INTO counted, computed
         FROM _seal_events(opened.bank_id, previous.last_event, seal.last_event, previous.digest) AS d;
       IF (counted, computed) IS DISTINCT FROM (seal.events, seal.digest) THEN
         RETURN QUERY SELECT 'seal does not match', NULL::bigint, seal.seal_id,
-          format('of the events after %s up to %s: %s were sealed, %s are there%s', coalesce(previous.last_event, 0), seal.last_event,
-                 seal.events, counted, CASE WHEN counted = seal.events THEN ', and one of them or the seal before differs' END);
+          format('of the events after %s up to %s: %s were sealed, %s are there%s', coalesce(previous.last_event, 0),
+                 seal.last_event, seal.events, counted,
+                 CASE WHEN counted = seal.events THEN ', and one of them or the seal before differs' END);
       END IF;
     END IF;
     previous := seal;

@@ -2,69 +2,12 @@
 -- receipt: one event that says who erased what, when and why, and how many rows of each kind. Seals of the trail hold, since they
 -- know of an event's content by its salted digest only, and its salt goes with it.
 
--- _folded: a text for comparison, literally but for case, width, white space and punctuation; words stand between spaces, so that
--- 22 is not found in 2222.
-CREATE OR REPLACE FUNCTION hindsight._folded(content text)
-  RETURNS text
-  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-AS $$
-DECLARE
-  plain constant text := pg_catalog.lower(pg_catalog.normalize(content, 'NFKC'));
-  words constant text := pg_catalog.btrim(pg_catalog.regexp_replace(
-    plain, '[\u0001-\u002f\u003a-\u0040\u005b-\u0060\u007b-\u00bf\u2000-\u206f\u3000-\u303f]+', ' ', 'g'));
-BEGIN
-  IF words = '' THEN -- nothing but punctuation
-    RETURN pg_catalog.btrim(plain);
-  END IF;
-  RETURN pg_catalog.regexp_replace(
-    pg_catalog.regexp_replace(words, '([0-9a-z\u00c0-\u0dff]+)', ' \1 ', 'g'), ' +', ' ', 'g');
-END
-$$;
-
--- _holds: whether one of these texts holds one of the folded ones.
-CREATE OR REPLACE FUNCTION hindsight._holds(folded text[], VARIADIC texts text[])
-  RETURNS boolean
-  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-AS $$
-DECLARE
-  held text;
-  sought text;
-BEGIN
-  FOREACH held IN ARRAY texts LOOP
-    CONTINUE WHEN coalesce(held, '') = '';
-    held := hindsight._folded(held);
-    FOREACH sought IN ARRAY folded LOOP
-      IF pg_catalog.strpos(held, sought) > 0 THEN
-        RETURN true;
-      END IF;
-    END LOOP;
-  END LOOP;
-  RETURN false;
-END
-$$;
-
--- _strings: the texts in a JSON value, one a line; also those in a text that is JSON itself, as the arguments of tool calls are.
-CREATE OR REPLACE FUNCTION hindsight._strings(value jsonb)
-  RETURNS text
-  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
-AS $$
-BEGIN
-  RETURN (
-    SELECT pg_catalog.string_agg(
-             CASE WHEN s.string LIKE ANY ('{"{%","[%"}') AND s.string IS JSON AND s.string NOT LIKE '%\\u0000%'
-               THEN hindsight._strings(s.string::jsonb) ELSE s.string END, E'\n')
-    FROM pg_catalog.jsonb_path_query(value, 'strict $.**') AS v
-    CROSS JOIN LATERAL (SELECT v #>> '{}' AS string) AS s
-    WHERE pg_catalog.jsonb_typeof(v) IN ('string', 'number'));
-END
-$$;
-
 -- _stands_on_erased: why a memory that was made of an erased one is pending. Nothing that is restored makes it believed again.
 CREATE OR REPLACE FUNCTION hindsight._stands_on_erased()
   RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'it stands on an erased memory';
 
--- erase_memory: removes a memory for good, whatever its state, and its content from everything in the bank, where it stands literally
--- but for case, width, white space and punctuation, in any of its versions:
+-- erase_memory: removes a memory for good, whatever its state, and its content, that of earlier versions too, from everything in
+-- the bank where it stands literally but for case, width, white space and punctuation:
 --   memories: this one; those that have the same content, forgotten ones among them; those that were made of it and quote it;
 --   versions, links and recalls of these, and versions of others that hold it;
 --   events: reason, before, after and salt of those of these memories, and of all that hold it or speak of these;
@@ -73,7 +16,8 @@ CREATE OR REPLACE FUNCTION hindsight._stands_on_erased()
 --   words and queries: the statistics of words that only it had, and cached embeddings of queries that are it.
 -- What was made of it and does not quote it is pending from then on. Another memory that holds it among other words is a statement
 -- of its own and stays: 'not erased' counts them. What it superseded stays superseded. The reason is kept with the receipt.
--- Raises HM001, HM002 (no such memory, or erased already), HM003 (not an owner), HM004 (the reason holds the content), HM005 (no reason).
+-- Raises HM001, HM002 (no such memory, or erased already), HM003 (not an owner), HM004 (the reason holds the content),
+-- HM005 (no reason).
 CREATE OR REPLACE FUNCTION hindsight.erase_memory(bank text, memory_id uuid, reason text)
   RETURNS TABLE (erased text, rows_erased bigint)
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -85,7 +29,7 @@ DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'owner');
   named memory;
   contents text[];
-  folded text[];
+  sought text[];
   digests bytea[];
   derived uuid[];
   gone uuid[]; -- the memories that go
@@ -102,9 +46,9 @@ BEGIN
   named := _lock_memory(opened, erase_memory.memory_id);
   contents := ARRAY(SELECT named.content UNION
                     SELECT v.content FROM memory_version AS v WHERE v.bank_id = opened.bank_id AND v.memory_id = named.memory_id);
-  folded := ARRAY(SELECT DISTINCT _folded(c) FROM unnest(contents) AS c);
+  sought := _sought(contents);
   digests := ARRAY(SELECT DISTINCT content_digest_v1(c) FROM unnest(contents) AS c);
-  IF _holds(folded, erase_memory.reason) THEN
+  IF _holds(sought, erase_memory.reason) THEN
     RAISE EXCEPTION 'the reason holds the content that is to be erased'
       USING ERRCODE = 'HM004', HINT = 'The reason is kept. Say why, not what: ''at the person''s request, ticket 4711''.';
   END IF;
@@ -113,7 +57,7 @@ BEGIN
                 WHERE m.bank_id = opened.bank_id AND (m.memory_id = named.memory_id OR m.digest = ANY (digests)));
   derived := ARRAY(SELECT _derived(opened.bank_id, gone));
   kept := ARRAY(SELECT m.memory_id FROM memory AS m
-                WHERE m.bank_id = opened.bank_id AND m.memory_id <> ALL (gone) AND _holds(folded, m.content));
+                WHERE m.bank_id = opened.bank_id AND m.memory_id <> ALL (gone) AND _holds(sought, m.content));
   gone := gone || ARRAY(SELECT k FROM unnest(kept) AS k WHERE k = ANY (derived));
   kept := ARRAY(SELECT k FROM unnest(kept) AS k WHERE k <> ALL (derived));
   PERFORM FROM memory AS m WHERE m.bank_id = opened.bank_id AND m.memory_id = ANY (gone) ORDER BY m.memory_id FOR UPDATE;
@@ -130,14 +74,16 @@ BEGIN
     doubted := doubted + 1;
   END LOOP;
 
-  words := ARRAY(SELECT unnest(tsvector_to_array(m.document)) FROM memory AS m WHERE m.bank_id = opened.bank_id AND m.memory_id = ANY (gone)
-                 UNION SELECT unnest(tsvector_to_array(v.document)) FROM memory_version AS v
-                       WHERE v.bank_id = opened.bank_id AND v.memory_id = ANY (gone));
-  contexts := _erase_contexts(opened.bank_id, gone, folded);
+  words := ARRAY(
+    SELECT unnest(tsvector_to_array(m.document)) FROM memory AS m WHERE m.bank_id = opened.bank_id AND m.memory_id = ANY (gone)
+    UNION
+    SELECT unnest(tsvector_to_array(v.document)) FROM memory_version AS v
+      WHERE v.bank_id = opened.bank_id AND v.memory_id = ANY (gone));
+  contexts := _erase_contexts(opened.bank_id, gone, sought);
   WITH versions AS (
     DELETE FROM memory_version AS v
       WHERE v.bank_id = opened.bank_id
-        AND (v.memory_id = ANY (gone) OR (v.memory_id <> ALL (kept) AND _holds(folded, v.content))) RETURNING 1
+        AND (v.memory_id = ANY (gone) OR (v.memory_id <> ALL (kept) AND _holds(sought, v.content))) RETURNING 1
   ), links AS (
     DELETE FROM link AS l WHERE l.bank_id = opened.bank_id AND (l.from_id = ANY (gone) OR l.to_id = ANY (gone)) RETURNING 1
   ), recalls AS (
@@ -148,11 +94,11 @@ BEGIN
         AND (e.memory_id = ANY (gone) OR e.after ->> 'to_id' = ANY (gone::text[])
              OR e.after ->> 'digest' IN (SELECT encode(d, 'hex') FROM unnest(digests) AS d)
              OR (coalesce(e.memory_id <> ALL (kept), true)
-                 AND _holds(folded, e.reason, _strings(e.before), _strings(e.after))))
+                 AND (_holds(sought, e.reason) OR _holds(sought, e.before, e.after))))
       RETURNING e.event_id
   ), turns AS (
     UPDATE turn AS t SET content = '[erased]', tool_calls = NULL, metadata = '{}'
-      WHERE t.bank_id = opened.bank_id AND _holds(folded, t.content, _strings(t.tool_calls), _strings(t.metadata))
+      WHERE t.bank_id = opened.bank_id AND (_holds(sought, t.content) OR _holds(sought, t.tool_calls, t.metadata))
       RETURNING 1
   ), statistics AS (
     DELETE FROM word_statistics AS s
@@ -163,9 +109,10 @@ BEGIN
     DELETE FROM memory AS m WHERE m.bank_id = opened.bank_id AND m.memory_id = ANY (gone) RETURNING 1
   )
   SELECT jsonb_build_object(
-           'memories', (SELECT count(*) FROM memories), 'versions', (SELECT count(*) FROM versions), 'links', (SELECT count(*) FROM links),
-           'recalls', (SELECT count(*) FROM recalls), 'events', (SELECT count(*) FROM events), 'turns', (SELECT count(*) FROM turns),
-           'contexts', contexts, 'words', (SELECT count(*) FROM statistics), 'queries', (SELECT count(*) FROM queries)),
+           'memories', (SELECT count(*) FROM memories), 'versions', (SELECT count(*) FROM versions),
+           'links', (SELECT count(*) FROM links), 'recalls', (SELECT count(*) FROM recalls),
+           'events', (SELECT count(*) FROM events), 'turns', (SELECT count(*) FROM turns), 'contexts', contexts,
+           'words', (SELECT count(*) FROM statistics), 'queries', (SELECT count(*) FROM queries)),
          (SELECT coalesce(jsonb_agg(e.event_id ORDER BY e.event_id), '[]') FROM events AS e)
     INTO counts, blank_events;
   PERFORM _leave_event(opened.bank_id, 'erased', named.memory_id, erase_memory.reason, NULL,
@@ -183,8 +130,9 @@ $$;
 COMMENT ON FUNCTION hindsight.erase_memory(text, uuid, text) IS
   'Removes a memory for good, and its content from everything in the bank; leaves a receipt without content. Returns what went.';
 
--- _erase_contexts: takes texts out of the context and the metadata of memories and their versions. The document is made anew with it.
-CREATE OR REPLACE FUNCTION hindsight._erase_contexts(of_bank bigint, except_ids uuid[], folded text[])
+-- _erase_contexts: takes what is sought out of the context and the metadata of memories and their versions, whose documents are made
+-- anew with it. Returns how many rows.
+CREATE OR REPLACE FUNCTION hindsight._erase_contexts(of_bank bigint, except_ids uuid[], sought text[])
   RETURNS bigint
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -193,33 +141,33 @@ DECLARE
   of_versions bigint;
 BEGIN
   UPDATE hindsight.memory AS m
-    SET context = CASE WHEN NOT hindsight._holds(folded, m.context) THEN m.context END,
-        metadata = hindsight._without(m.metadata, folded)
+    SET context = CASE WHEN NOT hindsight._holds(sought, m.context) THEN m.context END,
+        metadata = hindsight._without(m.metadata, sought)
     WHERE m.bank_id = of_bank AND m.memory_id <> ALL (except_ids)
-      AND hindsight._holds(folded, m.context, hindsight._strings(m.metadata));
+      AND (hindsight._holds(sought, m.context) OR hindsight._holds(sought, m.metadata));
   GET DIAGNOSTICS changed = ROW_COUNT;
   UPDATE hindsight.memory_version AS v
-    SET context = c.context, metadata = hindsight._without(v.metadata, folded),
+    SET context = c.context, metadata = hindsight._without(v.metadata, sought),
         document = hindsight.document_tsv_v1(v.language, v.content, v.tags, v.entities, v.slot, c.context)
     FROM hindsight.memory_version AS o
-    CROSS JOIN LATERAL (SELECT CASE WHEN NOT hindsight._holds(folded, o.context) THEN o.context END AS context) AS c
+    CROSS JOIN LATERAL (SELECT CASE WHEN NOT hindsight._holds(sought, o.context) THEN o.context END AS context) AS c
     WHERE o.bank_id = of_bank AND o.memory_id <> ALL (except_ids)
-      AND hindsight._holds(folded, o.context, hindsight._strings(o.metadata))
+      AND (hindsight._holds(sought, o.context) OR hindsight._holds(sought, o.metadata))
       AND v.bank_id = of_bank AND v.memory_id = o.memory_id AND v.version = o.version;
   GET DIAGNOSTICS of_versions = ROW_COUNT;
   RETURN changed + of_versions;
 END
 $$;
 
--- _without: a JSON object without the keys whose values hold one of some folded texts.
-CREATE OR REPLACE FUNCTION hindsight._without(value jsonb, folded text[])
+-- _without: a JSON object without the keys whose values hold one of the contents that are sought.
+CREATE OR REPLACE FUNCTION hindsight._without(value jsonb, sought text[])
   RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN value - ARRAY(SELECT e.key FROM pg_catalog.jsonb_each(value) AS e WHERE hindsight._holds(folded, hindsight._strings(e.value)));
+RETURN value - ARRAY(SELECT e.key FROM pg_catalog.jsonb_each(value) AS e WHERE hindsight._holds(sought, e.value));
 
--- erase_bank: removes everything of a bank for good, in every table. What remains is a bank without a name ('erased-' and the old
--- bank_id), which only operators (members of hindsight_owner) see, with one event: who erased it, when and why, and how many rows of
--- each kind. The name can be used anew. Writers that are at work in the bank fail. Cached queries of everybody who had rights on it go.
+-- erase_bank: removes everything of a bank for good, in every table, and cached queries of everybody who had rights on it. What
+-- remains is a bank called 'erased-' and the old bank_id, which only operators (members of hindsight_owner) see, with one event:
+-- who erased it, when and why, and how many rows of each table. The name can be used anew. Writers that are at work in the bank fail.
 -- Raises HM001, HM003 (not an owner), HM004 (it is erased already), HM005 (no reason).
 CREATE OR REPLACE FUNCTION hindsight.erase_bank(bank text, reason text)
   RETURNS TABLE (erased text, rows_erased bigint)
@@ -233,8 +181,9 @@ DECLARE
   receipt_id bigint;
   counts jsonb := '{}';
 BEGIN
-  PERFORM _check_text('reason', erase_bank.reason, 2000), _check_bank_name(opened.name);
-  PERFORM FROM bank AS b WHERE b.bank_id = opened.bank_id FOR UPDATE; -- waits for its writers; those that come later find no bank
+  PERFORM _check_text('reason', erase_bank.reason, 2000), _check_bank_name(opened.name), _take_turns(opened.bank_id);
+  -- Waits for its writers. Those that come later fail, since they have opened a bank that is not there.
+  PERFORM FROM bank AS b WHERE b.bank_id = opened.bank_id FOR UPDATE;
   IF NOT FOUND THEN -- somebody was faster
     PERFORM _open_bank(bank, 'owner');
   END IF;

@@ -1,5 +1,6 @@
 """Erasure: what a person wants gone is in no table any more, and a receipt says that it went."""
 
+import json
 import re
 import threading
 import uuid
@@ -202,7 +203,9 @@ class TestErasingAMemory:
         elif state == "forgotten":
             db.call("forget", bank=bank, memory_id=memory_id, reason="x")
         elif state in ("archived", "expired"):
-            db.rows("UPDATE hindsight.memory SET expires_at = now() - interval '1 hour' WHERE memory_id = %s", (memory_id,))
+            db.rows(
+                "UPDATE hindsight.memory SET expires_at = now() - interval '1 hour' WHERE memory_id = %s", (memory_id,)
+            )
             if state == "archived":
                 db.call("maintain", bank=bank)
         assert places(db, content)
@@ -233,7 +236,10 @@ class TestErasingAMemory:
         other = store(db, bank, "The port is 22 on Sundays, 23 else", context="The port is 22")
         store(db, bank, "The port is 2222")
         assert erase(db, bank, memory_id)["not erased: other memories that hold it"] == 1
-        assert db.call("history", bank=bank, memory_id=other)[0]["after"]["content"] == "The port is 22 on Sundays, 23 else"
+        assert (
+            db.call("history", bank=bank, memory_id=other)[0]["after"]["content"]
+            == "The port is 22 on Sundays, 23 else"
+        )
         assert db.one("get", bank=bank, memory_id=other)["context"] is None
         assert sorted(db.contents(bank, "port")) == ["The port is 22 on Sundays, 23 else", "The port is 2222"]
 
@@ -259,6 +265,37 @@ class TestErasingAMemory:
         assert erase(db, bank, memory_id)["turns"] == 2
         assert db.one("get", bank=bank, memory_id=other)["content"] == "unrelated"
         assert problems(db, bank) == []
+
+    @pytest.mark.parametrize("content", ["爱丽丝的密码是 49222", 'She said "no"\nand left'])
+    def test_it_is_found_in_the_arguments_of_tools_however_they_are_escaped(
+        self, db: Database, bank: str, content: str
+    ) -> None:
+        memory_id = store(db, bank, content, importance=1)
+        for arguments in (
+            json.dumps({"content": content}),
+            json.dumps({"a": [{"content": f"Note: {content}."}]}, ensure_ascii=False, indent=2),
+            json.dumps({"outer": json.dumps({"content": content}), "emoji": "👍"}),
+        ):
+            calls = json.dumps([{"name": "store", "arguments": arguments}])
+            db.call("log_turn", bank=bank, session_id="s", role="assistant", content="", tool_calls=calls)
+        for odd in ('{"content": "\\u0000"}', '{"content": "\\ud800"}', "{not json", "[" * 100_000):
+            calls = json.dumps([{"name": "store", "arguments": odd}])
+            db.call("log_turn", bank=bank, session_id="s", role="assistant", content="", tool_calls=calls)
+        assert erase(db, bank, memory_id)["turns"] == 3
+
+    def test_a_recall_that_is_noted_meanwhile_passes_it_over(self, db: Database, bank: str) -> None:
+        memory_id, other_id = store(db, bank, "The port is 22"), store(db, bank, "The host is atlas")
+        noted: list[dict[str, Any]] = []
+        other = Database(db.url)
+        note = {"bank": bank, "memory_ids": [memory_id, other_id]}
+        with db.connection.transaction():
+            erase(db, bank, memory_id)
+            reader = threading.Thread(target=lambda: noted.extend(other.call("note_recall", **note)))
+            reader.start()
+            reader.join(0.3)
+        reader.join()
+        other.close()
+        assert noted == [{"note_recall": 1}]
 
     def test_words_that_only_it_had_are_not_counted_any_more(self, own: Database) -> None:
         db = own
@@ -304,7 +341,9 @@ class TestErasingAMemory:
         other = Database(db.url)
         with db.connection.transaction():
             erase(db, bank, memory_id)
-            writer = threading.Thread(target=lambda: results.extend(other.call("store", bank=bank, content="The port is 22")))
+            writer = threading.Thread(
+                target=lambda: results.extend(other.call("store", bank=bank, content="The port is 22"))
+            )
             writer.start()
             writer.join(0.3)
             assert writer.is_alive(), "it waits for the row"
@@ -357,7 +396,8 @@ class TestErasingABank:
         return {
             table
             for table, columns in tables(db).items()
-            if "bank_id" in columns and db.value(f"SELECT count(*) FROM hindsight.{table} WHERE bank_id = %s", (bank_id,))
+            if "bank_id" in columns
+            and db.value(f"SELECT count(*) FROM hindsight.{table} WHERE bank_id = %s", (bank_id,))
         }
 
     def test_everything_of_it_is_gone_from_every_table_and_other_banks_are_as_they_were(self, fresh_url: str) -> None:
@@ -369,9 +409,13 @@ class TestErasingABank:
         with db.connection.transaction():
             db.rows("SET LOCAL hindsight.principal = 'Zanzibar'")
             db.call("cache_embedding", model="toy", query="secret", embedding="[1,0,0]")
-        of_other = {table: db.rows(f"SELECT * FROM hindsight.{table} WHERE bank_id = %s", (other_id,)) for table in every}
+        of_other = {
+            table: db.rows(f"SELECT * FROM hindsight.{table} WHERE bank_id = %s", (other_id,)) for table in every
+        }
 
-        counts = {row["erased"]: row["rows_erased"] for row in db.call("erase_bank", bank="爱丽丝/private", reason=REASON)}
+        counts = {
+            row["erased"]: row["rows_erased"] for row in db.call("erase_bank", bank="爱丽丝/private", reason=REASON)
+        }
         assert self.rows_of(db, bank_id) == set()
         assert places(db, "zanzibar", "爱丽丝", "private") == set()
         assert set(counts) == every
@@ -406,7 +450,9 @@ class TestErasingABank:
         receipt = f"erased-{app.one('create_bank', bank=name)['create_bank']}"
         app.call("erase_bank", bank=name, reason=REASON)
         assert app.call("status") == []
-        assert app.value("SELECT count(*) FROM hindsight.bank") == app.value("SELECT count(*) FROM hindsight.event") == 0
+        assert (
+            app.value("SELECT count(*) FROM hindsight.bank") == app.value("SELECT count(*) FROM hindsight.event") == 0
+        )
         for bank in (name, receipt):
             for work in ("verify_events", "maintain", "recall"):
                 with pytest.raises(psycopg.Error, match="unknown bank"):
@@ -446,7 +492,9 @@ class TestErasingABank:
             started.wait()
             for turn in range(1000):
                 try:
-                    database.call("store", bank="busy", content=f"secret {number} {turn % 5}", session_id=f"s{turn % 3}")
+                    database.call(
+                        "store", bank="busy", content=f"secret {number} {turn % 5}", session_id=f"s{turn % 3}"
+                    )
                 except psycopg.Error as error:
                     failures.append(error.sqlstate)
                     if error.sqlstate != "40P01":
@@ -476,7 +524,9 @@ def test_nothing_but_erasure_removes_what_was_remembered(db: Database) -> None:
     deletes = {
         (function["proname"], table.lower())
         for function in db.rows("SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'hindsight'::regnamespace")
-        for table in re.findall(r"\b(?:DELETE\s+FROM|TRUNCATE)\s+(?:ONLY\s+)?(?:hindsight\.)?(%I|\w+)", function["prosrc"] or "", re.I)
+        for table in re.findall(
+            r"\b(?:DELETE\s+FROM|TRUNCATE)\s+(?:ONLY\s+)?(?:hindsight\.)?(%I|\w+)", function["prosrc"] or "", re.I
+        )
     }
     erasures = {(name, table) for name, table in deletes if name.startswith("erase_")}
     assert {("erase_memory", "memory"), ("erase_bank", "%i")} <= erasures
