@@ -128,6 +128,7 @@ BEGIN
   INSERT INTO memory_use AS u (bank_id, memory_id)
     SELECT m.bank_id, m.memory_id FROM memory AS m
     WHERE m.bank_id = opened.bank_id AND m.memory_id = ANY (memory_ids) ORDER BY m.memory_id -- one order: no deadlock
+    FOR KEY SHARE -- one that is being erased is passed over
     ON CONFLICT ON CONSTRAINT memory_use_pkey DO UPDATE SET recalls = u.recalls + 1, last_at = now();
   GET DIAGNOSTICS noted = ROW_COUNT;
   RETURN noted;

@@ -56,6 +56,19 @@ BEGIN
 END
 $$;
 
+-- _check_bank_name: raises HM004 for the name of an erased bank's receipt.
+CREATE OR REPLACE FUNCTION hindsight._check_bank_name(name text)
+  RETURNS void
+  LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+  IF name ~ '^erased-[0-9]+$' THEN
+    RAISE EXCEPTION '% is the receipt of a bank that was erased', pg_catalog.quote_literal(name)
+      USING ERRCODE = 'HM004', HINT = 'Such names are taken for receipts. Choose another one.';
+  END IF;
+END
+$$;
+
 -- create_bank: makes a bank owned by the caller and returns its id; a bank that the caller owns already is
 -- returned as it is, so that setting up twice is safe.
 -- language is a text-search configuration ('english', 'simple', 'german', …); decay_rate is λ, per day.
@@ -74,6 +87,7 @@ BEGIN
     RAISE EXCEPTION 'a bank needs a name of 1 to 200 characters without spaces around it, got %', coalesce(quote_literal(bank), 'NULL')
       USING ERRCODE = 'HM004', HINT = 'For example ''alice'' or ''team/search''.';
   END IF;
+  PERFORM _check_bank_name(bank);
   -- The name is kept in every row, and a dump must find it again: PostgreSQL's own, or an extension's with its schema.
   SELECT CASE WHEN n.nspname = 'pg_catalog' THEN c.cfgname::text ELSE format('%I.%I', n.nspname, c.cfgname) END
     INTO known_language

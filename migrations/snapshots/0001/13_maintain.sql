@@ -98,8 +98,8 @@ BEGIN
 END
 $$;
 
--- maintain: counts the words of a large bank, seals its events, and sweeps once (sweep), last, so that its locks are short.
--- Returns what it did. Raises HM001, HM003.
+-- maintain: seals the events of a bank (first: a transaction that has written opens no seal), counts its words if it is large, and
+-- sweeps once (sweep), last, so that its locks are short. Returns what it did. Raises HM001, HM003.
 CREATE OR REPLACE FUNCTION hindsight.maintain(bank text)
   RETURNS TABLE (task text, affected bigint)
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -108,13 +108,13 @@ AS $$
 DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'writer');
 BEGIN
-  RETURN QUERY SELECT 'words counted', _count_words(opened.bank_id);
   RETURN QUERY SELECT 'events sealed', _seal(opened.bank_id);
+  RETURN QUERY SELECT 'words counted', _count_words(opened.bank_id);
   RETURN QUERY SELECT s.task, s.affected FROM sweep(bank) AS s;
 END
 $$;
 COMMENT ON FUNCTION hindsight.maintain(text) IS
-  'Keeps a bank: counts the words of a large one, seals its events, puts away what is due. Returns what it did.';
+  'Keeps a bank: seals its events, counts the words of a large one, puts away what is due. Returns what it did.';
 
 -- maintain_all: maintains every bank that the caller may write to, each batch in a transaction of its own; for pg_cron and psql:
 --   SELECT cron.schedule('hindsight', '*/10 * * * *', 'CALL hindsight.maintain_all()');
