@@ -1,0 +1,124 @@
+-- What paraphrase changes: words that say the same, words that say nothing, and those that others hang on. General knowledge, to
+-- be extended for a word that any user would need, never for a sentence.
+
+-- _simplified: traditional characters as simplified ones, the common ones that have one counterpart.
+CREATE OR REPLACE FUNCTION hindsight._simplified(content text)
+  RETURNS text
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN pg_catalog.translate(content,
+  '愛礙罷備貝筆畢邊變標別賓補財參蠶慘倉層產長嘗場車徹陳稱誠遲齒蟲醜處觸傳創純詞辭從達帶單擔當黨導島燈鄧敵遞點電墊調釘頂訂東動凍斷對隊噸奪兒爾發罰閥飛費紛豐風瘋鋒縫膚輔負復蓋趕剛鋼崗綱鴿個給貢溝構購夠顧掛關觀館慣廣規軌歸櫃貴國過漢號賀轟後護戶華畫劃話懷壞歡還環緩換黃揮輝匯會彙繪貨獲機積極際繼級紀記計濟擠幾績夾價駕艱監檢減鹼簡見鍵間漸將獎講醬膠腳較階節結潔緊僅盡進勁經驚淨競靜舊舉據懼捲覺絕軍開殼課懇塊寬礦虧擴蘭攔藍欄爛覽樂類離籬裡裏禮麗勵歷曆聯連練煉簾鏈涼糧兩輛諒遼療獵鄰靈領劉龍樓錄陸驢呂鋁慮綠亂論羅邏媽馬嗎買賣麥滿貓貿門們夢彌麵廟滅鳴謀畝納難腦鬧內擬釀鳥寧農濃諾歐盤賠噴頻評憑蘋齊騎啟氣棄遷錢淺搶橋僑親輕傾請慶窮區驅權勸確讓擾熱認榮軟銳潤灑賽傘喪掃殺篩曬閃傷賞燒設紳審腎聲勝繩師獅詩時實識適勢飾視試壽獸書術樹屬數帥雙誰稅順說絲飼鬆訴蘇雖隨歲孫損縮鎖態灘談歎湯討騰題體條鐵聽廳統頭圖團彎萬網為圍偉衛溫聞穩問無誤務霧犧習襲戲細蝦嚇廈鮮纖閒賢鹹顯險縣現線憲鄉響項蕭銷曉協寫謝興鬚許續緒選學詢訓訊壓亞嚴顏煙鹽驗陽養樣搖藥爺頁葉業億憶藝議譯異陰銀飲隱應營蠅贏擁優憂郵猶遊魚漁與語預園員圓遠願約閱躍雲運韻雜災載贊髒責擇則賊贈戰張帳賬脹趙這針鎮陣爭徵鄭證織職執紙質鐘鍾種腫眾週豬諸燭築專磚轉賺裝壯狀準資總縱鑽庫於臺採併佈詳檔碼隻範誌駐盜註釋鋪濕廚爐籃襪褲淚懶膽臉齡雞鴨鵝騙綜緣繞纏脈蔥蘿薑製複診該諮譜貼趨跡蹤輯輸遺釣鈣銅鏡鑰閘韓頓顆額飄飯餅餃駛髮傑側偵債償儀儲冊劑勞卻堅報塵牆奮姊娛婦嬰嬸宮寶幣幫廁廢彈強徑惡惱戀拋掙擊擋擺攝敗暫暈棧棟槍橫殘毀沒況決洩測滯滾漲潛瀏煩獨癢碩礎禍窩簽籌紅紡終組絡維綁繫罵義聖聰臨莊錯閉鑒濾訪劇廠獻瓊澤滬陝麼麽讀來',
+  '爱碍罢备贝笔毕边变标别宾补财参蚕惨仓层产长尝场车彻陈称诚迟齿虫丑处触传创纯词辞从达带单担当党导岛灯邓敌递点电垫调钉顶订东动冻断对队吨夺儿尔发罚阀飞费纷丰风疯锋缝肤辅负复盖赶刚钢岗纲鸽个给贡沟构购够顾挂关观馆惯广规轨归柜贵国过汉号贺轰后护户华画划话怀坏欢还环缓换黄挥辉汇会汇绘货获机积极际继级纪记计济挤几绩夹价驾艰监检减碱简见键间渐将奖讲酱胶脚较阶节结洁紧仅尽进劲经惊净竞静旧举据惧卷觉绝军开壳课恳块宽矿亏扩兰拦蓝栏烂览乐类离篱里里礼丽励历历联连练炼帘链凉粮两辆谅辽疗猎邻灵领刘龙楼录陆驴吕铝虑绿乱论罗逻妈马吗买卖麦满猫贸门们梦弥面庙灭鸣谋亩纳难脑闹内拟酿鸟宁农浓诺欧盘赔喷频评凭苹齐骑启气弃迁钱浅抢桥侨亲轻倾请庆穷区驱权劝确让扰热认荣软锐润洒赛伞丧扫杀筛晒闪伤赏烧设绅审肾声胜绳师狮诗时实识适势饰视试寿兽书术树属数帅双谁税顺说丝饲松诉苏虽随岁孙损缩锁态滩谈叹汤讨腾题体条铁听厅统头图团弯万网为围伟卫温闻稳问无误务雾牺习袭戏细虾吓厦鲜纤闲贤咸显险县现线宪乡响项萧销晓协写谢兴须许续绪选学询训讯压亚严颜烟盐验阳养样摇药爷页叶业亿忆艺议译异阴银饮隐应营蝇赢拥优忧邮犹游鱼渔与语预园员圆远愿约阅跃云运韵杂灾载赞脏责择则贼赠战张帐账胀赵这针镇阵争征郑证织职执纸质钟钟种肿众周猪诸烛筑专砖转赚装壮状准资总纵钻库于台采并布详档码只范志驻盗注释铺湿厨炉篮袜裤泪懒胆脸龄鸡鸭鹅骗综缘绕缠脉葱萝姜制复诊该咨谱贴趋迹踪辑输遗钓钙铜镜钥闸韩顿颗额飘饭饼饺驶发杰侧侦债偿仪储册剂劳却坚报尘墙奋姐娱妇婴婶宫宝币帮厕废弹强径恶恼恋抛挣击挡摆摄败暂晕栈栋枪横残毁没况决泄测滞滚涨潜浏烦独痒硕础祸窝签筹红纺终组络维绑系骂义圣聪临庄错闭鉴滤访剧厂献琼泽沪陕么么读来');
+
+-- _stem: an English word by PostgreSQL's stemmer, irregular forms by their base; what the stemmer takes for a stop word as it is.
+CREATE OR REPLACE FUNCTION hindsight._stem(word text)
+  RETURNS text
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (
+  SELECT coalesce(hindsight._irregular_forms_v1() ->> s.stem, s.stem)
+  FROM (SELECT coalesce((pg_catalog.ts_lexize('pg_catalog.english_stem', word))[1], word) AS stem) AS s);
+
+-- _stemmed: the words of a phrase by their stems, if asked for; what is marked, and what is not English, stays as it is.
+CREATE OR REPLACE FUNCTION hindsight._stemmed(phrase text, is_stemmed boolean)
+  RETURNS text
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE WHEN NOT is_stemmed THEN phrase ELSE (
+  SELECT pg_catalog.string_agg(CASE WHEN w.word ~ '^[a-z]' THEN hindsight._stem(w.word) ELSE w.word END, ' ' ORDER BY w.place)
+  FROM pg_catalog.string_to_table(phrase, ' ') WITH ORDINALITY AS w(word, place)) END;
+
+-- _lexicon: word or phrase → what it stands for. An entry is `meaning = words`. Of a meaning
+--   nothing   the words are left out: they change the tone, or repeat what the grammar says already
+--   _word     what follows hangs on it: a negation, a quantifier, a modal verb
+--   ~word     what follows is an adjunct, which may stand elsewhere in the sentence: a preposition, a conjunction
+--   #number   a number;   &   stands between the items of a list
+-- A phrase wins over its words, so that one can be exempted: 自己=自己. English words of the first text are met as they are
+-- written (usually is left out, usual is not), those of the others in all their forms, by their stems.
+-- Called without arguments and immutable: a session computes it once, when the plan of its caller is made.
+CREATE OR REPLACE FUNCTION hindsight._lexicon()
+  RETURNS jsonb
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (
+  WITH entry AS MATERIALIZED (
+    SELECT t.place > 1 AS is_stemmed, pg_catalog.btrim(pg_catalog.split_part(e, '=', 1), E' \n') AS meaning,
+           pg_catalog.split_part(e, '=', 2) AS words
+    FROM pg_catalog.unnest(ARRAY[$$
+=a,an,the,is,are,am,was,were,be,been,being,do,does,did,will,wo,shall,of,that,which is,which are,who is,who are,there is,there are,it,its
+,as a reminder,just a reminder,reminder,note that,please,please note,please note that,keep in mind that,bear in mind that,remember that,fyi,by the way,btw
+,it turns out that,it turns out,turns out,as it turns out,it turned out that,actually,basically,in fact,as a matter of fact,to be honest,honestly,for the record
+,for your information,just so you know,it is worth noting that,it should be noted that,the thing is,of course,obviously,clearly,essentially,in essence,as you know
+,generally,in general,generally speaking,usually,normally,typically,ordinarily,as a rule,simply,well,also,too,as well,additionally,in addition,moreover,furthermore
+,still,already,currently,now,at the moment,at present,at this point,right now,nowadays,these days,presently,very,really,indeed,certainly,definitely
+,it is true that,it is a fact that,happens to,happen to,tends to,tend to,located,situated,in total,altogether,to be clear,in short,in other words,to recap
+,的,了,着,吗,呢,吧,啊,呀,哦,嘛,啦,也,都,均,皆,就,便,已,已经,曾,曾经,现在,目前,如今,当前,眼下,现时,仍,仍然,依然,依旧,一般,通常,平时,平常,一般来说,通常来说,一般情况下,通常情况下,正常情况下
+,其实,实际上,事实上,说白了,说到底,总的来说,总体来说,总之,换句话说,也就是说,简单来说,简单地说,坦白说,老实说,说实话,顺便说一下,顺便说一句,顺便提一下,顺带一提,另外,此外,请,请注意,提醒一下,需要说明的是,需要注意的是
+,要知道,查下来,看下来,原来,结果发现,后来发现,基本上,会,一律,一概,的话,所以,因此,因而,于是,非常,很,十分,特别,相当,极其,个,位,名,这个,该,所,之,当然,显然,确实,的确,一共,总共,共,合计,总计,进行,麻烦你;
+是=是,即是,就是,便是,是一个,是一名,是一位,是个,是位,乃是,即为; 用=用的是,使用的是,采用的是; _不会=不会,不太会; _会=会说,会做,会开,会用,会写,会弹,会唱,会游,会骑,会编,会修,学会;
+_not=not,do not,does not,did not; _not _can=ca not,can not,cannot,could not,unable to,not able to,incapable of; _can=can,could,able to,capable of; _no=no,none; nobody=no one;
+_no_longer=no longer; _must=must,have to,has to,had to,need to,needs to,needed to,required to,obliged to; _should=should,ought to,supposed to; _might=might,maybe,perhaps,possibly;
+_never=never; _may=may; _would=would; _just=just; _even=even; _any=any; _few=few,a few; _much=much; _more=more; _less=less; _least=least; _only=only,solely,exclusively,merely,nothing but;
+_all=all,every,each,every single,all of,each of; everyone=everybody; _some=some,some of,several; _most=most,most of,the majority of; _many=many,a lot of,lots of,plenty of,numerous;
+_at_least=at least,a minimum of,no less than,no fewer than,not less than; _at_most=at most,up to,a maximum of,no more than,not more than; _almost=almost,nearly; _exactly=exactly,precisely;
+ _over=over,more than,greater than,higher than,exceeding; _under=under,less than,fewer than,lower than,below;
+_not open=is closed,are closed,stays closed,remains closed,is shut; _no_longer not=not anymore;
+_不=不,并不; _没=没,没有,还没,还没有,未,尚未,未曾; _无=无; _非=非,并非; _别=别,勿; _不再=不再; _从不=从不,从来不,从来都不; _从没=从没,从未,从来没,从来没有; _不全=不都,不全,并不都,不是所有;
+_能=能,可以,可,能够; _不能=不能,不可以,不可,无法,没法,没办法,不能够; _不允许=不允许,禁止,不得,不许,不准,严禁; _允许=允许,准许; _必须=必须,务必,必需,必得,一定要; _不必=不必,不用,无需,无须,不需要,用不着;
+_应=应,应该,应当,理应; _可能=可能,也许,或许,说不定; _只=只,仅,仅仅,只有,单单; _最=最; _更=更,更加; _太=太; _所有=所有,全部,一切,全体,各,每,每个; _大多=大多,大多数,多数,大部分; _有些=有些,部分,一些,某些;
+_至少=至少,最少,起码,不少于,不低于; _至多=至多,最多,不超过,不多于,顶多; _超过=超过,大于,高于,多于; _不足=不足,小于,低于,少于,不到; _约=约,大约,大概,约莫,差不多,近;
+~in=in,inside,within,based in,inside of; ~on=on,upon,on top of; ~at=at; ~from=from; ~to=to,toward,towards,in order to,so as to; ~into=into; ~onto=onto; ~by=by; ~for=for; ~with=with,together with,along with;
+~without=without; ~before=before,prior to,ahead of; ~after=after,subsequent to; ~until=until,till; ~since=since,ever since; ~during=during; ~while=while; ~when=when,whenever,once,as soon as; ~between=between;
+~through=through,via,by means of,throughout; ~about=about,approximately,roughly,circa,approx,around,regarding,concerning,with regard to,with respect to,in regard to; ~against=against; ~across=across; ~behind=behind; ~near=near,close to,next to; ~per=per; ~than=than;
+~as=as; ~like=such as; ~according=according to,as per; ~because=because,because of,due to,owing to,thanks to,as a result of,on account of; ~if=if,provided that,on condition that,in case; ~unless=unless; ~above=above;
+~except=except,apart from,other than,except for; ~although=although,though,even though; ~instead=instead of,rather than,in place of; ~despite=despite,in spite of; &=and,as well as,plus; or=or; but=but,however,whereas;
+~在=在,位于,处于,坐落于,坐落在; ~从=从,自,自从,打从; ~到=到,至,直到; ~对=对,对于; ~给=给; ~向=向,往,朝; ~比=比; ~被=被; ~由=由; ~把=把,将; ~因为=因为,由于,因,因为有,鉴于; ~如果=如果,假如,要是,若,倘若,若是; ~当=当;
+~为=为了,为; ~除=除了,除; ~按=按照,按,根据,依照,依据; ~关于=关于,有关; ~通过=通过,经由; ~虽=虽然,尽管; &=和,与,及,以及,并且,而且,并,还有,跟; 或=或者,或是,抑或; 但=但是,不过,可是,然而,只不过; 后=之后,以后;
+前=之前,以前; 时=的时候,时候; 期间=这段时间,在此期间,这期间; 自己=自己; 自动=自动; 自由=自由; 及时=及时; 参与=参加,出席; 不同=不同; 不错=不错; 无线=无线; 别人=别人; 未来=未来; 正在=正在,在用; 直到=直到;#0=zero; #1=one; #2=two; #3=three; #4=four; #5=five; #6=six; #7=seven; #8=eight; #9=nine; #10=ten; #11=eleven; #12=twelve,a dozen; #13=thirteen; #14=fourteen; #15=fifteen; #16=sixteen; #17=seventeen; #18=eighteen; #19=nineteen;
+#20=twenty; #30=thirty; #40=forty; #50=fifty; #60=sixty; #70=seventy; #80=eighty; #90=ninety; #100=a hundred,one hundred; #1000=a thousand,one thousand; #2 time=twice; #12:00pm=noon,midday,正午; #0:00am=midnight,午夜; 1st=first; 3rd=third;
+4th=fourth; 5th=fifth; 周~1=monday,mondays,周一,星期一,礼拜一; 周~2=tuesday,tuesdays,周二,星期二,礼拜二; 周~3=wednesday,wednesdays,周三,星期三,礼拜三; 周~4=thursday,thursdays,周四,星期四,礼拜四; 周~5=friday,fridays,周五,星期五,礼拜五;
+周~6=saturday,saturdays,周六,星期六,礼拜六; 周~7=sunday,sundays,周日,周天,星期日,星期天,礼拜天,礼拜日; 1月=january; 2月=february; 3月=march; 4月=april; 6月=june; 7月=july; 8月=august; 9月=september; 10月=october; 11月=november; 12月=december;
+_all day=daily,every day,each day,per day; _所有 day=每日,天天; _all week=weekly,every week,each week,per week; _all month=monthly,every month,per month; _all year=yearly,annually,every year,per year;
+_all hour=hourly,every hour,per hour; %=percent,per cent; second=s,sec,secs,seconds,秒,秒钟; minute=min,mins,minutes,分钟; hour=h,hr,hrs,hours,小时,个小时,钟头; day=days,天; week=weeks,周,星期,礼拜,个星期; month=months,个月;
+ms=milliseconds,millisecond,毫秒; km=kilometers,kilometer,kilometres,kilometre,公里,千米; m=meters,meter,metres,metre,米; cm=centimeters,centimetres,厘米; kg=kilograms,kilogram,kilos,公斤,千克; gb=gigabytes,gigabyte; mb=megabytes,megabyte;
+tb=terabytes,terabyte; kb=kilobytes,kilobyte; usd=dollar,dollars,$,美元,美金; eur=euro,euros,€,欧元; cny=yuan,rmb,元,块,块钱,人民币
+$$, $$
+begin=start,commence,kick off; end=finish,conclude; complete=finalize; stop=halt,cease; buy=purchase; car=automobile; phone=call,ring,telephone; remove=delete,erase,discard,get rid of,throw away; large=big,huge; fast=quick,rapid,quickly,speedy;
+help=assist,aid; show=display; use=utilize,utilise,make use of,employ; build=construct; fix=repair,mend; choose=select,pick; get=receive,obtain; reply=answer,respond; live=reside,dwell; work for=work at,be employed by,employed by,employed at;
+company=firm; child=kid; mother=mom,mum,mommy; father=dad,daddy; grandmother=grandma,granny; grandfather=grandpa,granddad; photo=photograph; movie=film; tv=television; bike=bicycle,cycle; apartment=flat; elevator=lift;
+vacation=holiday; store=save; doctor=physician; lawyer=attorney; sick=ill,unwell; happy=glad; angry=mad; afraid=scared,frightened; smart=clever,intelligent; rich=wealthy; easy=simple; hard=difficult,tough; wrong=incorrect; entire=whole;
+enough=sufficient; often=frequently; rarely=seldom,hardly ever; sometimes=occasionally,from time to time; immediately=instantly,at once,right away,straight away; soon=shortly; allow=permit,let;enable=turn on,switch on,activate;
+disable=turn off,switch off,deactivate; like=enjoy,be fond of; hate=detest,loathe; want=wish,would like; plan=intend; require=need; contain=include; happen=occur,take place; leave=depart; return=come back,go back; move=relocate; change=modify,alter;
+increase=raise,go up,rise; decrease=reduce,go down,lower; improve=enhance; postpone=delay,push back,put off,defer; cancel=call off; search=look for,seek; find=locate,discover; discuss=talk about; participate=take part,partake; quit=give up,resign from;
+run=execute; publish=release; restart=reboot; copy=duplicate; directory=folder; app=application; db=database; repo=repository; config=configuration; docs=documentation; admin=administrator; env=environment; info=information; kubernetes=k8s;
+postgresql=postgres; javascript=js; monitor=screen; bug=defect; issue=problem; customer=client; colleague=coworker,co worker,workmate; deadline=due date; salary=wage; have=own,possess; responsible for=in charge of; look after=take care of;
+name=is called,are called,was called,be called,named; color=colour; favorite=favourite; center=centre; organize=organise; gray=grey; license=licence; program=programme; theater=theatre; liter=litre; behavior=behaviour; neighbor=neighbour; honor=honour; analyze=analyse;
+catalog=catalogue; labor=labour; flavor=flavour; rumor=rumour; humor=humour; realize=realise; recognize=recognise; optimize=optimise; customize=customise; synchronize=synchronise,sync; summarize=summarise; initialize=initialise; defense=defence;
+practice=practise; check=cheque,verify; airplane=aeroplane,plane; aluminum=aluminium; tire=tyre; jewelry=jewellery; pajamas=pyjamas; email=mail; trash=garbage,rubbish;taxi=cab; cookie=biscuit;
+sofa=couch;luggage=baggage; mobile phone=cell phone,cellphone;gym=fitness center; dinner=supper;present=gift;exam=examination;student=pupil; teacher=instructor; goal=objective,aim;result=outcome;
+reason=cause; way=manner; place=spot; part=portion; amount=quantity; kind=type,sort; job=occupation;say=state;tell=inform,notify; ask=inquire,enquire,request; think=believe; try=attempt; keep=retain,maintain;
+give=provide,supply;cook=prepare food; hurt=injure; close=shut;allergic to=allergy to,have allergy to;wed=marry;prefer=favor,favour;main=primary,principal
+;latest=newest,most recent; previous=prior,former; next=upcoming;safe=secure; cheap=inexpensive; expensive=costly,pricey; quiet=silent; noisy=loud; short=brief; long=lengthy; famous=well known
+$$, $$
+_not allow=forbid,prohibit,ban,disallow; _not like=dislike; _not possible=impossible; _not available=unavailable; _not known=unknown; _not happy=unhappy; _not used=unused; _not supported=unsupported; _not necessary=unnecessary; _not married=unmarried;
+_not safe=unsafe,insecure; begin=initiate
+$$, $$
+住=居住,居于,定居; 买=购买,购入,购置; 想=想要,打算,准备要; 删除=删掉,清除,移除,删,去掉,清掉,清理; 开始=启动,开始执行; 结束=完成,完毕,完结; 父亲=爸爸,爸,老爸; 母亲=妈妈,妈,老妈; 妻子=老婆,太太; 丈夫=老公; 孩子=小孩,小孩子; 哥哥=哥; 姐姐=姐; 弟弟=弟; 妹妹=妹; 爷爷=祖父;
+奶奶=祖母; 外公=姥爷,外祖父; 外婆=姥姥,外祖母; 喜欢=喜爱,爱,热爱,钟爱; _不 喜欢=讨厌,厌恶,反感; 害怕=怕,恐惧,畏惧; 高兴=开心,快乐; 难过=伤心; 手机=移动电话; 电脑=计算机; 自行车=单车,脚踏车; 出租车=的士,计程车; 医生=大夫; 老师=教师; 上级=上司,领导; 工作=上班,任职,供职,就职; 吃饭=用餐,就餐;
+早饭=早餐; 午饭=午餐,中饭; 晚饭=晚餐; 土豆=马铃薯; 西红柿=番茄; 香菜=芫荽; 红薯=地瓜; 阅读=看书,读书; 说=讲; 告诉=告知,通知; 问=询问; 回答=答复; 帮助=帮忙,协助,帮; 修改=更改,改动,变更; 创建=建立,新建,创立; 增加=添加,新增,加; 减少=降低; 提高=提升,增强; 用=使用,采用,利用,运用,选用; 需要=需;
+保存=存储,储存,存放,存,保留; 发送=发,发出; 收到=接收,接到; 打开=开启,启用; 关闭=关掉,关上; 停用=禁用; 停止=停掉,停下,终止,中止,停; 重启=重新启动; 安装=装; 登录=登陆; 运行=跑,执行; 迁移=转移; 经常=常常,时常,常,往往; 总是=老是,始终,一直; 有时=有时候,偶尔; 马上=立刻,立即,即刻; 住址=地址; 电话=电话号码;
+邮箱=电子邮箱,邮件地址,邮箱地址; 邮件=电子邮件; 密码=口令; 端口=端口号; 账号=帐号,账户,帐户; 价格=价钱,售价; 费用=花费,开销; 工资=薪水,薪资; 租金=房租; 名字=姓名; 家乡=老家,故乡; 原因=理由,缘由; 叫=名叫,叫做,称为,名为,取名,命名为; 患=患有,得了; 附近=周边; 包含=包括,含有,包含有; 缺少=缺乏,缺; 得到=获得,取得;
+选择=挑选,选,选用; 同意=赞成; 举行=召开,举办;检查=核查; 显示=展示; 用户=使用者,user; 客户=顾客; 最晚=最迟; 漂亮=美丽,好看; 快=迅速,快速;今天=今日; 明天=明日; 昨天=昨日; 最近=近来,近期; 很多=许多,不少,大量,好多; 如何=怎么,怎样; 什么=啥;困难=难; 容易=简单;昂贵=贵;
+文件夹=目录; 照片=相片; 电影=影片;公司=企业;朋友=友人;味道=口味;旅行=旅游,出游; 出发=动身,启程; 到达=抵达; 返回=回到,回去;结婚=成婚; 去世=过世,逝世; 生病=患病; 吸烟=抽烟; 喝酒=饮酒; 锻炼=健身; 睡觉=入睡;学习=学;教=教授; 写=编写,撰写;记录=记下; 推迟=延期,延后,推后;建议=提议;尝试=试; 寻找=找,查找;设置=设定,设为,设成;生成=产生;恢复=还原;默认=缺省; 临时=暂时;全量重建=从头重建; 忽略=无视
+$$]) WITH ORDINALITY AS t(entries, place)
+    CROSS JOIN LATERAL pg_catalog.string_to_table(t.entries, ';') AS e),
+  word AS (
+    SELECT e.is_stemmed, hindsight._stemmed(w, e.is_stemmed) AS key, hindsight._stemmed(e.meaning, e.is_stemmed) AS meaning
+    FROM entry AS e
+    CROSS JOIN LATERAL pg_catalog.string_to_table(e.meaning || ',' || e.words, ',') AS said
+    CROSS JOIN LATERAL pg_catalog.btrim(said, E' \n') AS w
+    WHERE w <> '' AND w !~ '^[_~#&]'),
+  longest AS ( -- under the first word, or character, of phrases: how many the longest has
+    SELECT '^' || first AS key, max(size)::text AS meaning
+    FROM word
+    CROSS JOIN LATERAL (SELECT CASE WHEN key ~ '^[\u2e80-\uffff]' THEN "left"(key, 1) ELSE split_part(key, ' ', 1) END AS first,
+                               CASE WHEN key ~ '^[\u2e80-\uffff]' THEN length(key) ELSE cardinality(string_to_array(key, ' ')) END AS size) AS s
+    GROUP BY first)
+  SELECT pg_catalog.jsonb_object_agg(e.key, e.meaning)
+  FROM (SELECT key, meaning FROM word UNION ALL SELECT key, meaning FROM longest) AS e);
