@@ -78,7 +78,8 @@ BEGIN
   IF plain ~ '[a-z]' THEN
     plain := pg_catalog.regexp_replace(pg_catalog.translate(plain, '’‘', ''''''), '\mcannot\M', 'can not', 'g');
     plain := pg_catalog.regexp_replace(plain, 'n''t\M', ' not', 'g');
-    plain := pg_catalog.regexp_replace(plain, '''(?:s|re|ve|ll|d|m)\M', '', 'g');
+    plain := pg_catalog.regexp_replace(plain, '''(?:re|ve|ll|d|m)\M', '', 'g');
+    plain := pg_catalog.regexp_replace(plain, '''s\M|(?<=s)''(?= )', ' 的 ', 'g'); -- Alice's: 的
     plain := pg_catalog.regexp_replace(plain, '\m([a-z])-(?=[a-z]{3})', '\1', 'g'); -- e-mail
     plain := pg_catalog.regexp_replace(plain, '([a-z])-(?=[a-z]+(?:[\s,;!?.]|$))', '\1 ', 'g');
     plain := pg_catalog.regexp_replace(plain, '(\d[\d:]*)\s*([ap])\.?m\M\.?', ' @\2m \1', 'g');
@@ -188,6 +189,14 @@ BEGIN
     FOREACH token IN ARRAY pg_catalog.string_to_array(coalesce(known, stems[place]), ' ') LOOP
       IF token ~ '^_.' THEN
         held := held || pg_catalog.substr(token, 2) || '_';
+      ELSIF token = '''s' THEN
+        said := CASE WHEN held = '' THEN said || token ELSE said END;
+      ELSIF token ~ '^\*\d' THEN -- hundred, thousand, 万
+        held := CASE WHEN held ~ '\d_$' THEN pg_catalog.regexp_replace(held, '[\d.]+_$', '')
+                       || pg_catalog.trim_scale((pg_catalog.regexp_match(held, '(\d+(?:\.\d+)?)_$'))[1]::numeric * pg_catalog.substr(token, 2)::numeric)
+                     ELSE held || pg_catalog.substr(token, 2) END || '_';
+      ELSIF token ~ '^#[1-9]$' AND held ~ '(^|[~_])[2-9]0_$' AND unit ~ '^[a-z]' THEN -- twenty-five
+        held := pg_catalog.regexp_replace(held, '0_$', pg_catalog.substr(token, 2) || '_');
       ELSIF token ~ '^[~#].' THEN
         IF held ~ '\d_$' THEN
           said := said || pg_catalog.rtrim(held, '_');
@@ -216,7 +225,7 @@ BEGIN
   IF held <> '' THEN
     said := said || pg_catalog.rtrim(held, '_~');
   END IF;
-  WHILE said[pg_catalog.cardinality(said)] IN (',', '、', '&') LOOP
+  WHILE said[pg_catalog.cardinality(said)] IN (',', '、', '&', '''s') LOOP
     said := pg_catalog.trim_array(said, 1);
   END LOOP;
   RETURN CASE WHEN is_past THEN '<past'::text || said ELSE said END;

@@ -48,14 +48,14 @@ RETURN (
 ,generally,in general,generally speaking,usually,normally,typically,ordinarily,as a rule,simply,well,also,too,as well,additionally,in addition,moreover,furthermore
 ,still,already,currently,now,at the moment,at present,at this point,right now,nowadays,these days,presently,very,really,indeed,certainly,definitely
 ,it is true that,it is a fact that,happens to,happen to,tends to,tend to,located,situated,in total,altogether,to be clear,in short,in other words,to recap
-,的,了,着,吗,呢,吧,啊,呀,哦,嘛,啦,也,都,均,皆,就,便,已,已经,曾,曾经,现在,目前,如今,当前,眼下,现时,仍,仍然,依然,依旧,一般,通常,平时,平常,一般来说,通常来说,一般情况下,通常情况下,正常情况下
+,了,着,吗,呢,吧,啊,呀,哦,嘛,啦,也,都,均,皆,就,便,已,已经,曾,曾经,现在,目前,如今,当前,眼下,现时,仍,仍然,依然,依旧,一般,通常,平时,平常,一般来说,通常来说,一般情况下,通常情况下,正常情况下
 ,其实,实际上,事实上,说白了,说到底,总的来说,总体来说,总之,换句话说,也就是说,简单来说,简单地说,坦白说,老实说,说实话,顺便说一下,顺便说一句,顺便提一下,顺带一提,另外,此外,请,请注意,提醒一下,需要说明的是,需要注意的是
 ,要知道,查下来,看下来,原来,结果发现,后来发现,基本上,会,一律,一概,的话,所以,因此,因而,于是,非常,很,十分,特别,相当,极其,个,位,名,这个,该,所,之,当然,显然,确实,的确,一共,总共,共,合计,总计,进行,麻烦你;
-是=是,即是,就是,便是,是一个,是一名,是一位,是个,是位,乃是,即为; 用=用的是,使用的是,采用的是; _不会=不会,不太会; _会=会说,会做,会开,会用,会写,会弹,会唱,会游,会骑,会编,会修,学会;
+'s=的; 是=是,即是,就是,便是,是一个,是一名,是一位,是个,是位,乃是,即为; 用=用的是,使用的是,采用的是; _不会=不会,不太会; _会=会说,会做,会开,会用,会写,会弹,会唱,会游,会骑,会编,会修,学会;
 _not=not,do not,does not,did not; _not _can=ca not,can not,cannot,could not,unable to,not able to,incapable of; _can=can,could,able to,capable of; _no=no,none; nobody=no one;
 _no_longer=no longer; _must=must,have to,has to,had to,need to,needs to,needed to,required to,obliged to; _should=should,ought to,supposed to; _might=might,maybe,perhaps,possibly;
-_never=never; _may=may; _would=would; _just=just; _even=even; _any=any; _few=few,a few; _much=much; _more=more; _less=less; _least=least; _only=only,solely,exclusively,merely,nothing but;
-_all=all,every,each,every single,all of,each of; everyone=everybody; _some=some,some of,several; _most=most,most of,the majority of; _many=many,a lot of,lots of,plenty of,numerous;
+_never=never; _may=may; _would=would; _just=just; _even=even; _any=any; _few=few; _much=much; _more=more; _less=less; _least=least; _only=only,solely,exclusively,merely,nothing but;
+_all=all,every,each,every single,all of,each of; everyone=everybody; _some=some,some of,several,a few,a couple of,a little; _most=most,most of,the majority of; _many=many,a lot of,lots of,plenty of,numerous;
 _at_least=at least,a minimum of,no less than,no fewer than,not less than; _at_most=at most,up to,a maximum of,no more than,not more than; _almost=almost,nearly; _exactly=exactly,precisely;
  _over=over,more than,greater than,higher than,exceeding; _under=under,less than,fewer than,lower than,below;
 _not open=is closed,are closed,stays closed,remains closed,is shut; _no_longer not=not anymore;
@@ -69,17 +69,17 @@ _至少=至少,最少,起码,不少于,不低于; _至多=至多,最多,不超�
 ~as=as; ~like=such as; ~according=according to,as per; ~because=because,because of,due to,owing to,thanks to,as a result of,on account of; ~if=if,provided that,on condition that,in case; ~unless=unless; ~above=above;
 ~except=except,apart from,other than,except for; ~although=although,though,even though; ~instead=instead of,rather than,in place of; ~despite=despite,in spite of; &=and,as well as,plus; or=or; but=but,however,whereas;
 ~在=在,位于,处于,坐落于,坐落在; ~从=从,自,自从,打从; ~到=到,至,直到; ~对=对,对于; ~给=给; ~向=向,往,朝; ~比=比; ~被=被; ~由=由; ~把=把,将; ~因为=因为,由于,因,因为有,鉴于; ~如果=如果,假如,要是,若,倘若,若是; ~当=当;
-~为=为了,为; ~除=除了,除; ~按=按照,按,根据,依照,依据; ~关于=关于,有关; ~通过=通过,经由; ~虽=虽然,尽管; &=和,与,及,以及,并且,而且,并,还有,跟; 或=或者,或是,抑或; 但=但是,不过,可是,然而,只不过; 后=之后,以后;
+~为=为了,为; ~除=除了,除; ~按=按照,按,根据,依照,依据; ~关于=关于,有关; ~通过=通过,经由; ~虽=虽然,尽管; &=和,与,及,以及,并且,而且,并,还有; ~跟=跟; 或=或者,或是,抑或; 但=但是,不过,可是,然而,只不过; 后=之后,以后;
 前=之前,以前; 时=的时候,时候; 期间=这段时间,在此期间,这期间; 自己=自己; 自动=自动; 自由=自由; 及时=及时; 参与=参加,出席; 不同=不同; 不错=不错; 无线=无线; 别人=别人; 未来=未来; 正在=正在,在用; 直到=直到;#0=zero; #1=one; #2=two; #3=three; #4=four; #5=five; #6=six; #7=seven; #8=eight; #9=nine; #10=ten; #11=eleven; #12=twelve,a dozen; #13=thirteen; #14=fourteen; #15=fifteen; #16=sixteen; #17=seventeen; #18=eighteen; #19=nineteen;
-#20=twenty; #30=thirty; #40=forty; #50=fifty; #60=sixty; #70=seventy; #80=eighty; #90=ninety; #100=a hundred,one hundred; #1000=a thousand,one thousand; #2 time=twice; #12:00pm=noon,midday,正午; #0:00am=midnight,午夜; 1st=first; 3rd=third;
+#20=twenty; #30=thirty; #40=forty; #50=fifty; #60=sixty; #70=seventy; #80=eighty; #90=ninety; *100=hundred; *1000=thousand; *1000000=million; *10000=万; #100=a hundred; #1000=a thousand; #30 minute=half an hour,half hour,半小时,半个小时; #2 time=twice; #12:00pm=noon,midday,正午; #0:00am=midnight,午夜; 1st=first; 3rd=third;
 4th=fourth; 5th=fifth; 周~1=monday,mondays,周一,星期一,礼拜一; 周~2=tuesday,tuesdays,周二,星期二,礼拜二; 周~3=wednesday,wednesdays,周三,星期三,礼拜三; 周~4=thursday,thursdays,周四,星期四,礼拜四; 周~5=friday,fridays,周五,星期五,礼拜五;
-周~6=saturday,saturdays,周六,星期六,礼拜六; 周~7=sunday,sundays,周日,周天,星期日,星期天,礼拜天,礼拜日; 1月=january; 2月=february; 3月=march; 4月=april; 6月=june; 7月=july; 8月=august; 9月=september; 10月=october; 11月=november; 12月=december;
+周~6=saturday,saturdays,周六,星期六,礼拜六; 周~7=sunday,sundays,周日,周天,星期日,星期天,礼拜天,礼拜日; 1月=january,jan; 2月=february,feb; 3月=march; 4月=april,apr; 6月=june,jun; 7月=july,jul; 8月=august,aug; 9月=september,sept,sep; 10月=october,oct; 11月=november,nov; 12月=december,dec;
 _all day=daily,every day,each day,per day; _所有 day=每日,天天; _all week=weekly,every week,each week,per week; _all month=monthly,every month,per month; _all year=yearly,annually,every year,per year;
 _all hour=hourly,every hour,per hour; %=percent,per cent; second=s,sec,secs,seconds,秒,秒钟; minute=min,mins,minutes,分钟; hour=h,hr,hrs,hours,小时,个小时,钟头; day=days,天; week=weeks,周,星期,礼拜,个星期; month=months,个月;
 ms=milliseconds,millisecond,毫秒; km=kilometers,kilometer,kilometres,kilometre,公里,千米; m=meters,meter,metres,metre,米; cm=centimeters,centimetres,厘米; kg=kilograms,kilogram,kilos,公斤,千克; gb=gigabytes,gigabyte; mb=megabytes,megabyte;
 tb=terabytes,terabyte; kb=kilobytes,kilobyte; usd=dollar,dollars,$,美元,美金; eur=euro,euros,€,欧元; cny=yuan,rmb,元,块,块钱,人民币
 $$, $$
-begin=start,commence,kick off; end=finish,conclude; complete=finalize; stop=halt,cease; buy=purchase; car=automobile; phone=call,ring,telephone; remove=delete,erase,discard,get rid of,throw away; large=big,huge; fast=quick,rapid,quickly,speedy;
+begin=start,commence,kick off; write down=jot down,note down; wake up=get up; look at=view; figure out=work out; set up=configure; carry out=perform,conduct; point out=mention; find out=learn; turn into=become; carry on=continue,go on,proceed; hand in=submit,turn in; fill in=fill out; go back=return to; head=lead; own up=admit; pick up=collect,fetch;  end=finish,conclude; complete=finalize; stop=halt,cease; buy=purchase; car=automobile; phone=call,ring,telephone; remove=delete,erase,discard,get rid of,throw away; large=big,huge; fast=quick,rapid,quickly,speedy;
 help=assist,aid; show=display; use=utilize,utilise,make use of,employ; build=construct; fix=repair,mend; choose=select,pick; get=receive,obtain; reply=answer,respond; live=reside,dwell; work for=work at,be employed by,employed by,employed at;
 company=firm; child=kid; mother=mom,mum,mommy; father=dad,daddy; grandmother=grandma,granny; grandfather=grandpa,granddad; photo=photograph; movie=film; tv=television; bike=bicycle,cycle; apartment=flat; elevator=lift;
 vacation=holiday; store=save; doctor=physician; lawyer=attorney; sick=ill,unwell; happy=glad; angry=mad; afraid=scared,frightened; smart=clever,intelligent; rich=wealthy; easy=simple; hard=difficult,tough; wrong=incorrect; entire=whole;
@@ -91,10 +91,10 @@ postgresql=postgres; javascript=js; monitor=screen; bug=defect; issue=problem; c
 name=is called,are called,was called,be called,named; color=colour; favorite=favourite; center=centre; organize=organise; gray=grey; license=licence; program=programme; theater=theatre; liter=litre; behavior=behaviour; neighbor=neighbour; honor=honour; analyze=analyse;
 catalog=catalogue; labor=labour; flavor=flavour; rumor=rumour; humor=humour; realize=realise; recognize=recognise; optimize=optimise; customize=customise; synchronize=synchronise,sync; summarize=summarise; initialize=initialise; defense=defence;
 practice=practise; check=cheque,verify; airplane=aeroplane,plane; aluminum=aluminium; tire=tyre; jewelry=jewellery; pajamas=pyjamas; email=mail; trash=garbage,rubbish;taxi=cab; cookie=biscuit;
-sofa=couch;luggage=baggage; mobile phone=cell phone,cellphone;gym=fitness center; dinner=supper;present=gift;exam=examination;student=pupil; teacher=instructor; goal=objective,aim;result=outcome;
+sofa=couch; spouse=partner; luggage=baggage; mobile phone=cell phone,cellphone;gym=fitness center; dinner=supper;present=gift;exam=examination;student=pupil; teacher=instructor; goal=objective,aim;result=outcome;
 reason=cause; way=manner; place=spot; part=portion; amount=quantity; kind=type,sort; job=occupation;say=state;tell=inform,notify; ask=inquire,enquire,request; think=believe; try=attempt; keep=retain,maintain;
 give=provide,supply;cook=prepare food; hurt=injure; close=shut;allergic to=allergy to,have allergy to;wed=marry;prefer=favor,favour;main=primary,principal
-;latest=newest,most recent; previous=prior,former; next=upcoming;safe=secure; cheap=inexpensive; expensive=costly,pricey; quiet=silent; noisy=loud; short=brief; long=lengthy; famous=well known
+;latest=newest,most recent; previous=prior,former; next=upcoming;safe=secure; cheap=inexpensive; expensive=costly,pricey; quiet=silent; noisy=loud; short=brief; long=lengthy; famous=well known; fridge=refrigerator; tap=faucet; shoe=footwear; huge=enormous; beautiful=pretty; strange=odd,weird; correct=right answer; enjoyable=fun; lately=recently; trip=journey; nation=country; illness=disease,sickness; medicine=medication,drug; injury=wound; forest=woods; stone=rock; coat=jacket; trousers=pants; sweater=jumper; truck=lorry; petrol=gasoline; highway=motorway; pavement=sidewalk; post code=zip code,postcode; queue=line up
 $$, $$
 _not allow=forbid,prohibit,ban,disallow; _not like=dislike; _not possible=impossible; _not available=unavailable; _not known=unknown; _not happy=unhappy; _not used=unused; _not supported=unsupported; _not necessary=unnecessary; _not married=unmarried;
 _not safe=unsafe,insecure; begin=initiate

@@ -2,6 +2,30 @@
 -- tell 8.0 from 8.4 or "does" from "does not". Here both sentences are brought to one form, and are the same if only what
 -- paraphrase changes differs. A missed paraphrase costs a row; a wrong one costs the truth: in doubt they are not the same.
 
+-- _words: a canonical sentence without separators and possessives.
+CREATE OR REPLACE FUNCTION hindsight._words(said text[])
+  RETURNS text[]
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN ARRAY(SELECT s.word FROM pg_catalog.unnest(said) WITH ORDINALITY AS s(word, place) WHERE s.word <> ALL ('{",",、,&,''s}') ORDER BY s.place);
+
+-- _bag: the words of a canonical sentence in an order of their own, without the marks of the voice.
+CREATE OR REPLACE FUNCTION hindsight._bag(said text[])
+  RETURNS text[]
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN ARRAY(
+  SELECT w.word
+  FROM pg_catalog.unnest(said) AS s(marked) CROSS JOIN LATERAL pg_catalog.regexp_replace(s.marked, '^(?:by|被|由|把)~', '') AS w(word)
+  WHERE s.marked <> ALL ('{",",、,&,''s}')
+  ORDER BY w.word COLLATE "C");
+
+-- _other_number: whether one sentence speaks of one thing (a brother) and the other of several (brothers): the stemmer folds them.
+CREATE OR REPLACE FUNCTION hindsight._other_number(one text, other text)
+  RETURNS boolean
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN EXISTS (
+  SELECT FROM pg_catalog.regexp_matches(pg_catalog.lower(one), '\m(?:an?|one) ([a-z]+)(?: ([a-z]+))?', 'g') AS m(match) CROSS JOIN LATERAL pg_catalog.unnest(m.match) AS w(word)
+  WHERE pg_catalog.lower(other) ~ ('\m' || w.word || 'e?s\M') AND pg_catalog.lower(other) !~ ('\m' || w.word || '\M'));
+
 -- _same_order: whether two canonical sentences of the same words have them in the same order, but for what may stand elsewhere:
 -- an adjunct (on Sunday we … / we … on Sunday), the items of a list, whole clauses. What changes places around a word does
 -- not: Erin is older than Frank.
@@ -10,8 +34,8 @@ CREATE OR REPLACE FUNCTION hindsight._same_order(one text[], other text[])
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
 DECLARE
-  a text[] := pg_catalog.array_remove(pg_catalog.array_remove(pg_catalog.array_remove(one, ','), '、'), '&');
-  b text[] := pg_catalog.array_remove(pg_catalog.array_remove(pg_catalog.array_remove(other, ','), '、'), '&');
+  a text[] := hindsight._words(one);
+  b text[] := hindsight._words(other);
   adjunct constant text := '~|^日\d|^\d+月$|^\d+:\d\d|^(今天|明天|昨天)$';
   same_before integer := 0;
   same_after integer := 0;
@@ -66,15 +90,16 @@ BEGIN
     SELECT
     FROM (SELECT DISTINCT greatest(same_before - n, 0) AS before FROM pg_catalog.generate_series(0, 3) AS n) AS b,
          (SELECT DISTINCT greatest(same_after - n, 0) AS after FROM pg_catalog.generate_series(0, 3) AS n) AS e,
-         hindsight._items(one[before + 1:size - after]) AS items,
-         hindsight._items(other[before + 1:size - after]) AS others
+         hindsight._items(one[before + 1:size - after], '''s' = ANY (one[before + 1:])) AS items,
+         hindsight._items(other[before + 1:size - after], '''s' = ANY (other[before + 1:])) AS others
     WHERE items = others);
 END
 $$;
 
 -- _items: the items of a list, or the clauses, in an order of their own. NULL: it is none: a comma can also set off what
--- belongs to a word (his son, Tom, and his daughter, Amy), so that between single words it must be followed by an "and".
-CREATE OR REPLACE FUNCTION hindsight._items(said text[])
+-- belongs to a word (his son, Tom, and his daughter, Amy), so that between single words it must be followed by an "and"; and of Alice and Bob's brother
+-- only one is a brother.
+CREATE OR REPLACE FUNCTION hindsight._items(said text[], is_owned boolean)
   RETURNS text[]
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
@@ -82,9 +107,9 @@ RETURN (
     SELECT i.item FROM pg_catalog.regexp_split_to_table(
       pg_catalog.array_to_string(pg_catalog.array_replace(pg_catalog.array_replace(pg_catalog.array_replace(said, ',', E'\n'), '、', E'\n'), '&', E'\n'), ' '), '\s*\n\s*') AS i(item)
     WHERE i.item <> '')
-  SELECT pg_catalog.array_agg(item ORDER BY item COLLATE "C")
+  SELECT pg_catalog.array_agg(item.item ORDER BY item.item COLLATE "C")
   FROM item, (SELECT pg_catalog.string_agg(s, '') AS separators FROM pg_catalog.unnest(said) AS s WHERE s IN (',', '、', '&')) AS s
-  WHERE s.separators ~ '^(&+|、+|[,、]+&)$'
+  WHERE (s.separators ~ '^(&+|、+|[,、]+&)$' AND NOT is_owned)
      OR NOT EXISTS (SELECT FROM item AS i WHERE pg_catalog.cardinality(pg_catalog.string_to_array(i.item, ' ')) < 4)
 );
 
@@ -114,11 +139,14 @@ DECLARE
   a text[] := hindsight._canonical(one);
   b text[] := hindsight._canonical(other);
 BEGIN
-  IF a = '{}' OR hindsight._words(a) <> hindsight._words(b) THEN
+  IF a = '{}' OR hindsight._bag(a) <> hindsight._bag(b) THEN
     RETURN false;
   END IF;
   a := pg_catalog.array_remove(a, '<past');
   b := pg_catalog.array_remove(b, '<past');
+  IF hindsight._other_number(one, other) OR hindsight._other_number(other, one) THEN
+    RETURN false;
+  END IF;
   RETURN hindsight._same_order(a, b) OR EXISTS (
     SELECT
     FROM (SELECT a AS said UNION ALL SELECT hindsight._readings(a)) AS x, (SELECT b AS said UNION ALL SELECT hindsight._readings(b)) AS y
@@ -126,15 +154,6 @@ BEGIN
 END
 $$;
 
--- _words: the words of a canonical sentence in an order of their own, without separators and marks of the voice.
-CREATE OR REPLACE FUNCTION hindsight._words(said text[])
-  RETURNS text[]
-  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN ARRAY(
-  SELECT w.word
-  FROM pg_catalog.unnest(said) AS s(marked) CROSS JOIN LATERAL pg_catalog.regexp_replace(s.marked, '^(?:by|被|由|把)~', '') AS w(word)
-  WHERE s.marked NOT IN (',', '、', '&')
-  ORDER BY w.word COLLATE "C");
 
 -- _versions: the versions that a sentence names, each as name and number: MySQL 8.4, Android 14, v1.2, 5.1版. A whole number is one
 -- only after a name with a capital, or with a word for it (version, v, 版): port 22 and Room 101 are none.
