@@ -6,7 +6,7 @@
 CREATE OR REPLACE FUNCTION hindsight._words(said text[])
   RETURNS text[]
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN ARRAY(SELECT s.word FROM pg_catalog.unnest(said) WITH ORDINALITY AS s(word, place) WHERE s.word <> ALL ('{",",、,&,''s}') ORDER BY s.place);
+RETURN ARRAY(SELECT s.word FROM pg_catalog.unnest(said) WITH ORDINALITY AS s(word, place) WHERE s.word <> ALL ('{",",、,&,''s,of}') ORDER BY s.place);
 
 -- _bag: the words of a canonical sentence in an order of their own, without the marks of the voice.
 CREATE OR REPLACE FUNCTION hindsight._bag(said text[])
@@ -15,7 +15,7 @@ CREATE OR REPLACE FUNCTION hindsight._bag(said text[])
 RETURN ARRAY(
   SELECT w.word
   FROM pg_catalog.unnest(said) AS s(marked) CROSS JOIN LATERAL pg_catalog.regexp_replace(s.marked, '^(?:by|被|由|把)~', '') AS w(word)
-  WHERE s.marked <> ALL ('{",",、,&,''s}')
+  WHERE s.marked <> ALL ('{",",、,&,''s,of}')
   ORDER BY w.word COLLATE "C");
 
 -- _other_number: whether one sentence speaks of one thing (a brother) and the other of several (brothers): the stemmer folds them.
@@ -36,7 +36,7 @@ AS $$
 DECLARE
   a text[] := hindsight._words(one);
   b text[] := hindsight._words(other);
-  adjunct constant text := '~|^日\d|^\d+月$|^\d+:\d\d|^(今天|明天|昨天)$';
+  adjunct constant text := '~|^\d+_年$|^(all|所有)_(day|night|week|month|year|hour|晚|早)|^日\d|^\d+月$|^\d+:\d\d|^(今天|明天|昨天)$';
   same_before integer := 0;
   same_after integer := 0;
   size integer;
@@ -90,6 +90,8 @@ BEGIN
     SELECT
     FROM (SELECT DISTINCT greatest(same_before - n, 0) AS before FROM pg_catalog.generate_series(0, 3) AS n) AS b,
          (SELECT DISTINCT greatest(same_after - n, 0) AS after FROM pg_catalog.generate_series(0, 3) AS n) AS e,
+
+         pg_catalog.regexp_replace(one[before + 1], '^([^~_]+~)?.*$', '\1') AS mark,
          hindsight._items(one[before + 1:size - after], '''s' = ANY (one[before + 1:])) AS items,
          hindsight._items(other[before + 1:size - after], '''s' = ANY (other[before + 1:])) AS others
     WHERE items = others);
@@ -115,19 +117,26 @@ RETURN (
 
 -- _readings: a canonical sentence in the active voice, in all ways in which its parts may be cut: the log is compressed by the
 -- job, 日志被任务压缩, 任务把日志压缩 are all: job compress log. None, if it is in the active voice.
-CREATE OR REPLACE FUNCTION hindsight._readings(said text[])
+CREATE OR REPLACE FUNCTION hindsight._readings(said text[], owners boolean)
   RETURNS SETOF text[]
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE ROWS 10
 BEGIN ATOMIC
-  WITH voice AS (
+  SELECT said[:place - 1 - thing] || said[place + 1:place + owner] || said[place - thing:place - 1] || said[place + owner + 1:]
+  FROM generate_subscripts(said, 1) AS place, generate_series(1, 2) AS thing, generate_series(1, 3) AS owner
+  WHERE owners AND said[place] = 'of' AND thing < place
+  UNION ALL
+  (WITH voice AS (
     SELECT p.place, "left"(said[p.place], -length(v.rest)) AS mark, said[:p.place - 1] AS before, v.rest || said[p.place + 1:] AS after
     FROM generate_subscripts(said, 1) AS p(place), regexp_replace(said[p.place], '^(by|被|由|把)~', '') AS v(rest)
     WHERE v.rest <> said[p.place])
   SELECT CASE mark
-    WHEN 'by~' THEN after[:cut] || before[place - 1] || before[:place - 2] || after[cut + 1:]
+    WHEN 'by~' THEN after[:cut] || before[verb] || before[:verb - 1] || before[verb + 1:] || after[cut + 1:]
     WHEN '把~' THEN before || after[cut + 1:] || after[:cut]
     ELSE after || before END
-  FROM voice, generate_series(1, CASE WHEN mark IN ('by~', '把~') THEN cardinality(after) ELSE 1 END) AS cut;
+  FROM voice
+  CROSS JOIN LATERAL generate_series(1, CASE WHEN mark IN ('by~', '把~') THEN cardinality(after) ELSE 1 END) AS cut
+  CROSS JOIN LATERAL generate_series(CASE WHEN mark = 'by~' THEN greatest(place - 3, 1) ELSE 1 END, CASE WHEN mark = 'by~' THEN place - 1 ELSE 1 END) AS verb
+  WHERE mark <> 'by~' OR verb = place - 1 OR before[verb + 1] LIKE '%~%');
 END;
 
 -- _says_the_same: whether merging one sentence into another loses nothing. The caller has found them near by their vectors.
@@ -139,8 +148,10 @@ DECLARE
   a text[] := hindsight._canonical(one);
   b text[] := hindsight._canonical(other);
 BEGIN
-  IF a = '{}' OR hindsight._bag(a) <> hindsight._bag(b) THEN
+  IF a = '{}' THEN
     RETURN false;
+  ELSIF hindsight._bag(a) <> hindsight._bag(b) THEN -- setup, set up
+    RETURN pg_catalog.array_to_string(hindsight._words(a), '') = pg_catalog.array_to_string(hindsight._words(b), '');
   END IF;
   a := pg_catalog.array_remove(a, '<past');
   b := pg_catalog.array_remove(b, '<past');
@@ -149,7 +160,8 @@ BEGIN
   END IF;
   RETURN hindsight._same_order(a, b) OR EXISTS (
     SELECT
-    FROM (SELECT a AS said UNION ALL SELECT hindsight._readings(a)) AS x, (SELECT b AS said UNION ALL SELECT hindsight._readings(b)) AS y
+    FROM (SELECT a AS said UNION ALL SELECT hindsight._readings(a, '''s' = ANY (b))) AS x,
+         (SELECT b AS said UNION ALL SELECT hindsight._readings(b, '''s' = ANY (a))) AS y
     WHERE hindsight._same_order(x.said, y.said));
 END
 $$;

@@ -82,6 +82,10 @@ BEGIN
     plain := pg_catalog.regexp_replace(plain, '''s\M|(?<=s)''(?= )', ' 的 ', 'g'); -- Alice's: 的
     plain := pg_catalog.regexp_replace(plain, '\m([a-z])-(?=[a-z]{3})', '\1', 'g'); -- e-mail
     plain := pg_catalog.regexp_replace(plain, '([a-z])-(?=[a-z]+(?:[\s,;!?.]|$))', '\1 ', 'g');
+    IF plain ~ '\d(?:st|nd|rd|th)\M' THEN -- 3rd of March, March 3rd
+      plain := pg_catalog.regexp_replace(plain, '(\d)(?:st|nd|rd|th) (?:of )?(?=(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))', '\1 ', 'g');
+      plain := pg_catalog.regexp_replace(plain, '\m((?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* \d\d?)(?:st|nd|rd|th)\M', '\1', 'g');
+    END IF;
     plain := pg_catalog.regexp_replace(plain, '(\d[\d:]*)\s*([ap])\.?m\M\.?', ' @\2m \1', 'g');
   END IF;
   IF plain ~ '[点:]' THEN
@@ -90,7 +94,19 @@ BEGIN
   END IF;
   plain := pg_catalog.regexp_replace(plain, '百分之([零一二两三四五六七八九十百]+|[0-9.]+)', '\1%', 'g');
   plain := pg_catalog.regexp_replace(plain, '(\d{4})-(\d\d?)-(\d\d?)(?![\d-])', '\1年\2月\3日', 'g');
-  plain := pg_catalog.regexp_replace(plain, '([0-9零一二两三四五六七八九十百]+(?:点半|个?小时|分钟|[天点%年月周岁人个米元])?)(?:左右|上下)', '约\1', 'g');
+  plain := pg_catalog.regexp_replace(plain, '([0-9零一二两三四五六七八九十百]+[^\s0-9,;!?。]?[^\s0-9,;!?。]?[^\s0-9,;!?。]?)(?:左右|上下)', '约\1', 'g');
+  IF plain ~ ', so |, therefore|,(?:所以|因此|因而|于是)' THEN -- a cause is named as one
+    plain := pg_catalog.regexp_replace(plain, '^(?!because)([^,]+), (?:so|therefore,?) (?!that)', 'because \1, ');
+    plain := pg_catalog.regexp_replace(plain, '^(?!因|由于)([^,。]+),(?:所以|因此|因而|于是)', '因为\1,');
+  END IF;
+  IF plain ~ '先' THEN -- B 之前先 A is 先 A, 再 B
+    plain := pg_catalog.regexp_replace(plain, '^([^,。]*[^,。之以])[之以]?前,?(?:要|需要|需|必须|得|应)?先([^,。]+)', '先\2,再\1');
+    plain := pg_catalog.regexp_replace(plain, '(?:要|需要|需|必须|得|应)先', '先', 'g');
+  END IF;
+  IF plain ~ '的话|为' THEN
+    plain := pg_catalog.regexp_replace(plain, '(^|[,;。])(?!如果|要是|假如|若)([^,;。]+)的话', '\1如果\2', 'g');
+    plain := pg_catalog.regexp_replace(plain, '为(?= ?[0-9一二两三四五六七八九十])', '是', 'g');
+  END IF;
   units := ARRAY(
     SELECT m.match[1]
     FROM pg_catalog.regexp_matches(plain,
@@ -130,9 +146,16 @@ BEGIN
         step := size;
         EXIT WHEN known IS NOT NULL;
       END LOOP;
+      IF unit IN ('the', 'a', 'an') AND held ~ '\d_$' THEN -- in 2020 the …
+        said := said || pg_catalog.rtrim(held, '_');
+        held := '';
+      END IF;
+      IF known IS NULL AND unit ~ '...ly$' THEN
+        known := stems[place] || '~'; -- an adverb may stand elsewhere
+      END IF;
       IF unit IN ('was', 'were', 'had', 'did') THEN
         is_past := true;
-      ELSIF irregular ? unit OR (unit LIKE '%ed' AND stems[place] <> unit) THEN
+      ELSIF irregular ? unit OR (unit LIKE 're%' AND irregular ? pg_catalog.substr(unit, 3)) OR (unit LIKE '%ed' AND stems[place] <> unit) THEN
         step_back := place - 1;
         WHILE units[step_back] IN ('not', 'also', 'already', 'never', 'always', 'now', 'just') OR units[step_back] LIKE '%ly' LOOP
           step_back := step_back - 1;
@@ -187,9 +210,11 @@ BEGIN
     END IF;
 
     FOREACH token IN ARRAY pg_catalog.string_to_array(coalesce(known, stems[place]), ' ') LOOP
-      IF token ~ '^_.' THEN
+      IF token = '_any' AND 'not' = ANY (units[:place]) THEN
+        NULL; -- not … any: the negation says it
+      ELSIF token ~ '^_.' THEN
         held := held || pg_catalog.substr(token, 2) || '_';
-      ELSIF token = '''s' THEN
+      ELSIF token IN ('''s', 'of') THEN
         said := CASE WHEN held = '' THEN said || token ELSE said END;
       ELSIF token ~ '^\*\d' THEN -- hundred, thousand, 万
         held := CASE WHEN held ~ '\d_$' THEN pg_catalog.regexp_replace(held, '[\d.]+_$', '')
@@ -216,6 +241,9 @@ BEGIN
         END IF;
         held := '';
       ELSE
+        IF held = '' AND token ~ '^周~' AND said[pg_catalog.cardinality(said) - 1] ~ '^[^周]+周~\d$' THEN -- on Monday and Friday
+          held := pg_catalog.substring(said[pg_catalog.cardinality(said) - 1], '^[^周]+');
+        END IF;
         said := said || (held || token);
         held := '';
       END IF;
@@ -225,7 +253,7 @@ BEGIN
   IF held <> '' THEN
     said := said || pg_catalog.rtrim(held, '_~');
   END IF;
-  WHILE said[pg_catalog.cardinality(said)] IN (',', '、', '&', '''s') LOOP
+  WHILE said[pg_catalog.cardinality(said)] IN (',', '、', '&', '''s', 'of') LOOP
     said := pg_catalog.trim_array(said, 1);
   END LOOP;
   RETURN CASE WHEN is_past THEN '<past'::text || said ELSE said END;
