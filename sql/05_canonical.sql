@@ -49,6 +49,71 @@ RETURN (
               ELSE hour || minutes || coalesce(half, CASE WHEN reading ~ '^0' THEN 'am' ELSE '' END) END
   FROM (SELECT pg_catalog.split_part(reading, ':', 1)::integer AS hour, ':' || pg_catalog.split_part(reading, ':', 2) AS minutes) AS r);
 
+-- _units: the words, numbers, Chinese characters and separators of a rewritten sentence; quotes, brackets and dashes are none.
+CREATE OR REPLACE FUNCTION hindsight._units(plain text)
+  RETURNS text[]
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN ARRAY(
+  SELECT u.unit
+  FROM pg_catalog.regexp_matches(plain,
+         '([\u2e80-\u3000\u3005-\u3007\u3021-\u302f\u3031-\uffff]|[,;!?。、]|[<>=≤≥≠]+|[^\s\u2e80-\uffff,;!?<>=≤≥≠"“”«»`''()\[\]{}…—–·•*|]+)', 'g')
+       WITH ORDINALITY AS m(match, place)
+  CROSS JOIN LATERAL pg_catalog.rtrim(m.match[1], '.:/-') AS u(unit)
+  WHERE u.unit NOT IN ('', '~')
+  ORDER BY m.place);
+
+-- _is_past: whether the verb at a place tells of the past: wrote, was; not is written, to be written.
+CREATE OR REPLACE FUNCTION hindsight._is_past(units text[], stems text[], place integer)
+  RETURNS boolean
+  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+DECLARE
+  irregular constant jsonb := hindsight._irregular_forms_v1() - '{children,men,women,feet,teeth,mice}'::text[];
+  unit constant text := units[place];
+  before integer := place - 1;
+BEGIN
+  IF unit IN ('was', 'were', 'had', 'did') THEN
+    RETURN true;
+  ELSIF irregular ? unit OR (unit LIKE 're%' AND irregular ? pg_catalog.substr(unit, 3)) OR (unit LIKE '%ed' AND stems[place] <> unit) THEN
+    WHILE units[before] IN ('not', 'also', 'already', 'never', 'always', 'now', 'just') OR units[before] LIKE '%ly' LOOP
+      before := before - 1;
+    END LOOP;
+    RETURN units[before] IS NULL
+      OR units[before] <> ALL ('{is,are,be,been,being,get,gets,to,will,can,must,may,should,would,could,might}');
+  END IF;
+  RETURN unit IN ('has', 'have') AND units[place + 1] = 'been';
+END
+$$;
+
+-- _minutes: of a time such as 三点二十分 the minutes, from the unit after 点 on, and how many units they take.
+CREATE OR REPLACE FUNCTION hindsight._minutes(units text[], place integer, OUT minutes text, OUT size integer)
+  LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+AS $$
+DECLARE
+  numeral text := '';
+BEGIN
+  size := 0;
+  IF units[place] = '半' THEN
+    minutes := '30';
+    size := 1;
+    RETURN;
+  ELSIF pg_catalog.ascii(units[place]) BETWEEN 48 AND 57 THEN
+    numeral := units[place];
+    size := 1;
+  ELSE
+    WHILE pg_catalog.strpos('零一二三四五六七八九十', units[place + size]) > 0 LOOP
+      numeral := numeral || units[place + size];
+      size := size + 1;
+    END LOOP;
+    numeral := hindsight._number(numeral);
+  END IF;
+  minutes := pg_catalog.lpad(numeral, 2, '0');
+  IF units[place + size] IN ('分', '钟', '整') THEN
+    size := size + 1;
+  END IF;
+END
+$$;
+
 -- _canonical: what a sentence says, in its order: each word without inflection and by one name for each thing, without those
 -- that say nothing, numbers as digits. What others hang on stands before them: not_meat, 22_port, from~laptop; separators stand
 -- alone. First stands <past, if the sentence tells of the past.
@@ -58,143 +123,78 @@ CREATE OR REPLACE FUNCTION hindsight._canonical(content text)
 AS $$
 DECLARE
   lexicon constant jsonb := hindsight._lexicon();
-  irregular constant jsonb := hindsight._irregular_forms_v1() - '{children,men,women,feet,teeth,mice}'::text[];
-  plain text := pg_catalog.lower(hindsight._simplified(pg_catalog.normalize(content, 'NFKC')));
-  units text[];
-  stems text[];
-  unit text;
+  numerals constant text := '零〇一二两三四五六七八九十百千万亿';
+  units constant text[] := hindsight._units(hindsight._rewritten(content));
+  stems constant text[] := ARRAY(SELECT CASE WHEN pg_catalog.ascii(u.unit) BETWEEN 97 AND 122 THEN hindsight._stem(u.unit) ELSE u.unit END
+                                 FROM pg_catalog.unnest(units) WITH ORDINALITY AS u(unit, place) ORDER BY u.place);
   place integer := 1;
   step integer;
+  unit text;
+  sign integer; -- its first character
   known text; -- the meaning of the units from place on, as many as step
-  token text;
   parts text[];
+  token text;
   half text; -- of the day
-  step_back integer;
-  held text := '';
+  held text := ''; -- what the next word hangs on
+  has_number boolean; -- held ends with one
   said text[] := '{}';
   is_past boolean := false;
 BEGIN
-  plain := pg_catalog.regexp_replace(plain, '(\d),(?=\d{3}(?!\d))', '\1', 'g');
-  IF plain ~ '[a-z]' THEN
-    plain := pg_catalog.regexp_replace(pg_catalog.translate(plain, '’‘', ''''''), '\mcannot\M', 'can not', 'g');
-    plain := pg_catalog.regexp_replace(plain, 'n''t\M', ' not', 'g');
-    plain := pg_catalog.regexp_replace(plain, '''(?:re|ve|ll|d|m)\M', '', 'g');
-    plain := pg_catalog.regexp_replace(plain, '''s\M|(?<=s)''(?= )', ' 的 ', 'g'); -- Alice's: 的
-    plain := pg_catalog.regexp_replace(plain, '\m([a-z])-(?=[a-z]{3})', '\1', 'g'); -- e-mail
-    plain := pg_catalog.regexp_replace(plain, '([a-z])-(?=[a-z]+(?:[\s,;!?.]|$))', '\1 ', 'g');
-    IF plain ~ '\d(?:st|nd|rd|th)\M' THEN -- 3rd of March, March 3rd
-      plain := pg_catalog.regexp_replace(plain, '(\d)(?:st|nd|rd|th) (?:of )?(?=(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))', '\1 ', 'g');
-      plain := pg_catalog.regexp_replace(plain, '\m((?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* \d\d?)(?:st|nd|rd|th)\M', '\1', 'g');
-    END IF;
-    plain := pg_catalog.regexp_replace(plain, '(\d[\d:]*)\s*([ap])\.?m\M\.?', ' @\2m \1', 'g');
-  END IF;
-  IF plain ~ '[点:]' THEN
-    plain := pg_catalog.regexp_replace(plain, '(?:早上|上午|凌晨|清晨|早晨)的?(?=[0-9一二两三四五六七八九十]+ ?[点:])', ' @am ', 'g');
-    plain := pg_catalog.regexp_replace(plain, '(?:下午|晚上|傍晚|夜里|中午)的?(?=[0-9一二两三四五六七八九十]+ ?[点:])', ' @pm ', 'g');
-  END IF;
-  plain := pg_catalog.regexp_replace(plain, '百分之([零一二两三四五六七八九十百]+|[0-9.]+)', '\1%', 'g');
-  plain := pg_catalog.regexp_replace(plain, '(\d{4})-(\d\d?)-(\d\d?)(?![\d-])', '\1年\2月\3日', 'g');
-  plain := pg_catalog.regexp_replace(plain, '([0-9零一二两三四五六七八九十百]+[^\s0-9,;!?。]?[^\s0-9,;!?。]?[^\s0-9,;!?。]?)(?:左右|上下)', '约\1', 'g');
-  IF plain ~ ', so |, therefore|,(?:所以|因此|因而|于是)' THEN -- a cause is named as one
-    plain := pg_catalog.regexp_replace(plain, '^(?!because)([^,]+), (?:so|therefore,?) (?!that)', 'because \1, ');
-    plain := pg_catalog.regexp_replace(plain, '^(?!因|由于)([^,。]+),(?:所以|因此|因而|于是)', '因为\1,');
-  END IF;
-  IF plain ~ '先' THEN -- B 之前先 A is 先 A, 再 B
-    plain := pg_catalog.regexp_replace(plain, '^([^,。]*[^,。之以])[之以]?前,?(?:要|需要|需|必须|得|应)?先([^,。]+)', '先\2,再\1');
-    plain := pg_catalog.regexp_replace(plain, '(?:要|需要|需|必须|得|应)先', '先', 'g');
-  END IF;
-  IF plain ~ '的话|为' THEN
-    plain := pg_catalog.regexp_replace(plain, '(^|[,;。])(?!如果|要是|假如|若)([^,;。]+)的话', '\1如果\2', 'g');
-    plain := pg_catalog.regexp_replace(plain, '为(?= ?[0-9一二两三四五六七八九十])', '是', 'g');
-  END IF;
-  units := ARRAY(
-    SELECT m.match[1]
-    FROM pg_catalog.regexp_matches(plain,
-           '([\u2e80-\u3000\u3003-\uffff]|[,;!?。、]|[<>=≤≥≠]+|[^\s\u2e80-\uffff,;!?<>=≤≥≠"“”«»`''()\[\]{}…—–·•*|]+)', 'g')
-         WITH ORDINALITY AS m(match, place)
-    WHERE m.match[1] !~ '^[\u3003-\u3004\u3008-\u3020\u3030]$'
-    ORDER BY m.place);
-  units := ARRAY(SELECT CASE WHEN u.unit ~ '[.:/-]$' THEN pg_catalog.rtrim(u.unit, '.:/-') ELSE u.unit END
-                 FROM pg_catalog.unnest(units) WITH ORDINALITY AS u(unit, place)
-                 WHERE pg_catalog.rtrim(u.unit, '.:/-~') <> '' ORDER BY u.place);
-  stems := ARRAY(SELECT CASE WHEN u.unit ~ '^[a-z]+$' THEN hindsight._stem(u.unit) ELSE u.unit END
-                 FROM pg_catalog.unnest(units) WITH ORDINALITY AS u(unit, place) ORDER BY u.place);
-
   WHILE place <= pg_catalog.cardinality(units) LOOP
     unit := units[place];
+    sign := pg_catalog.ascii(unit);
     known := NULL;
     step := 1;
     IF unit IN (',', ';', '!', '?', '。', '、') THEN
       known := CASE unit WHEN '、' THEN unit ELSE ',' END;
-    ELSIF pg_catalog.ascii(unit) >= 11904 THEN -- U+2E80: Chinese
+    ELSIF sign >= 11904 THEN -- from U+2E80 on: Chinese
       FOR size IN REVERSE coalesce((lexicon ->> ('^' || unit))::integer, 0)..1 LOOP
         known := lexicon ->> pg_catalog.array_to_string(units[place:place + size - 1], '');
         step := size;
         EXIT WHEN known IS NOT NULL;
       END LOOP;
-      IF step = 1 AND unit ~ '[零〇一二两三四五六七八九十百千万亿]' THEN
-        WHILE units[place + step] ~ '^[零〇一二两三四五六七八九十百千万亿]$' LOOP
+      IF step = 1 AND pg_catalog.strpos(numerals, unit) > 0 THEN
+        WHILE pg_catalog.strpos(numerals, units[place + step]) > 0 LOOP
           step := step + 1;
         END LOOP;
-        known := hindsight._number(pg_catalog.array_to_string(units[place:place + step - 1], ''));
-        known := CASE WHEN known ~ '^\d' THEN '#' || known ELSE known END;
+        token := hindsight._number(pg_catalog.array_to_string(units[place:place + step - 1], ''));
+        known := CASE WHEN pg_catalog.ascii(token) <= 57 THEN '#' || token WHEN step = 1 THEN known ELSE '=' || token END;
       END IF;
-    ELSIF unit ~ '^[a-z]' THEN
+    ELSIF sign BETWEEN 97 AND 122 THEN -- a to z
       FOR size IN REVERSE greatest((lexicon ->> ('^' || unit))::integer, (lexicon ->> ('^' || stems[place]))::integer, 0)..1 LOOP
         known := coalesce(lexicon ->> pg_catalog.array_to_string(units[place:place + size - 1], ' '),
                           lexicon ->> pg_catalog.array_to_string(stems[place:place + size - 1], ' '));
         step := size;
         EXIT WHEN known IS NOT NULL;
       END LOOP;
-      IF unit IN ('the', 'a', 'an') AND held ~ '\d_$' THEN -- in 2020 the …
+      is_past := is_past OR hindsight._is_past(units, stems, place);
+      IF step = 1 AND unit IN ('has', 'have', 'had') THEN -- what one has, or a tense
+        token := units[place + 1];
+        is_past := is_past OR coalesce(token LIKE '%ed' OR hindsight._irregular_forms_v1() ? token, false);
+        known := CASE WHEN token LIKE '%ed' OR hindsight._irregular_forms_v1() ? token
+                        OR token IN ('been', 'not', 'never', 'already', 'just', 'now', 'also', 'recently') THEN '' ELSE 'have' END;
+      ELSIF known IS NULL AND unit LIKE '___%ly' THEN
+        known := stems[place] || '~'; -- an adverb may stand elsewhere
+      ELSIF unit IN ('the', 'a', 'an') AND pg_catalog."right"(held, 2) COLLATE "C" BETWEEN '0_' AND '9_' THEN -- in 2020 the …
         said := said || pg_catalog.rtrim(held, '_');
         held := '';
-      END IF;
-      IF known IS NULL AND unit ~ '...ly$' THEN
-        known := stems[place] || '~'; -- an adverb may stand elsewhere
-      END IF;
-      IF unit IN ('was', 'were', 'had', 'did') THEN
-        is_past := true;
-      ELSIF irregular ? unit OR (unit LIKE 're%' AND irregular ? pg_catalog.substr(unit, 3)) OR (unit LIKE '%ed' AND stems[place] <> unit) THEN
-        step_back := place - 1;
-        WHILE units[step_back] IN ('not', 'also', 'already', 'never', 'always', 'now', 'just') OR units[step_back] LIKE '%ly' LOOP
-          step_back := step_back - 1;
-        END LOOP;
-        is_past := is_past OR units[step_back] IS NULL OR units[step_back] <> ALL ('{is,are,be,been,being,get,gets,to,will,can,must,may,should,would,could,might}');
-      END IF;
-      IF unit IN ('has', 'have', 'had') AND step = 1 THEN
-        is_past := is_past OR coalesce(units[place + 1] = 'been' OR irregular ? units[place + 1] OR units[place + 1] LIKE '%ed', false);
-        known := CASE WHEN units[place + 1] LIKE '%ed' OR irregular ? units[place + 1]
-                        OR units[place + 1] IN ('been', 'not', 'never', 'already', 'just', 'now', 'also', 'recently') THEN '' ELSE 'have' END;
       END IF;
     ELSIF unit IN ('@am', '@pm') THEN
       half := pg_catalog.substr(unit, 2);
       known := '';
-    ELSIF unit ~ '^[$€£]?[0-9]' THEN
+    ELSIF sign BETWEEN 48 AND 57 OR pg_catalog.strpos('$€£', pg_catalog."left"(unit, 1)) > 0 THEN
       parts := pg_catalog.regexp_match(unit, '^([$€£]?)(\d+(?:[.:]\d+)*)([a-z%°]*)$');
-      IF parts IS NULL OR parts[3] IN ('st', 'nd', 'rd', 'th') THEN
-        known := unit;
-      ELSE
-        known := '#' || parts[2] || CASE WHEN parts[3] <> '' THEN ' ' || coalesce(lexicon ->> parts[3], parts[3])
-                                         WHEN parts[1] <> '' THEN ' ' || coalesce(lexicon ->> parts[1], parts[1]) ELSE '' END;
+      IF parts[3] NOT IN ('st', 'nd', 'rd', 'th') THEN
+        token := coalesce(nullif(parts[3], ''), parts[1]);
+        known := '#' || parts[2] || CASE WHEN token = '' THEN '' ELSE ' ' || coalesce(lexicon ->> token, token) END;
       END IF;
     END IF;
 
-    IF known ~ '^#\d+$' THEN -- a number: of a clock, of a date
-      IF units[place + step] = '点' AND known ~ '^#\d\d?$' THEN
-        parts := ARRAY[coalesce(CASE WHEN units[place + step + 1] = '半' THEN '30' END, '00')];
-        step := step + CASE WHEN parts[1] = '30' OR units[place + step + 1] IN ('钟', '整') THEN 2 ELSE 1 END;
-        IF parts[1] = '00' AND units[place + step] ~ '^([0-9]+|[一二三四五]|十)$' THEN
-          token := '';
-          WHILE units[place + step] ~ '^([0-9]+|[零一二三四五六七八九十])$' LOOP
-            token := token || units[place + step];
-            step := step + 1;
-          END LOOP;
-          parts := ARRAY[pg_catalog.lpad(CASE WHEN token ~ '^[0-9]+$' THEN token ELSE hindsight._number(token) END, 2, '0')];
-          step := step + CASE WHEN units[place + step] = '分' AND units[place + step + 1] IS DISTINCT FROM '钟' THEN 1 ELSE 0 END;
-        END IF;
-        known := known || ':' || parts[1];
-      ELSIF half IS NOT NULL AND known ~ '^#\d\d?$' THEN
+    IF known LIKE '#%' AND pg_catalog.translate(known, '0123456789', '') = '#' THEN
+      IF units[place + step] = '点' AND pg_catalog.length(known) <= 3 THEN
+        step := step + 1;
+        SELECT known || ':' || m.minutes, step + m.size INTO known, step FROM hindsight._minutes(units, place + step) AS m;
+      ELSIF half IS NOT NULL AND pg_catalog.length(known) <= 3 THEN
         known := known || ':00';
       ELSIF units[place + step] = '月' THEN
         known := pg_catalog.ltrim(known, '#0') || '月';
@@ -204,49 +204,54 @@ BEGIN
         step := step + 1;
       END IF;
     END IF;
-    IF known ~ '^#\d\d?:\d\d$' THEN
-      known := hindsight._clock(pg_catalog.substr(known, 2), half);
+    IF known LIKE '#%:__' THEN
+      known := '=' || hindsight._clock(pg_catalog.substr(known, 2), half);
       half := NULL;
     END IF;
 
-    FOREACH token IN ARRAY pg_catalog.string_to_array(coalesce(known, stems[place]), ' ') LOOP
-      IF token = '_any' AND 'not' = ANY (units[:place]) THEN
-        NULL; -- not … any: the negation says it
-      ELSIF token ~ '^_.' THEN
-        held := held || pg_catalog.substr(token, 2) || '_';
-      ELSIF token IN ('''s', 'of') THEN
-        said := CASE WHEN held = '' THEN said || token ELSE said END;
-      ELSIF token ~ '^\*\d' THEN -- hundred, thousand, 万
-        held := CASE WHEN held ~ '\d_$' THEN pg_catalog.regexp_replace(held, '[\d.]+_$', '')
-                       || pg_catalog.trim_scale((pg_catalog.regexp_match(held, '(\d+(?:\.\d+)?)_$'))[1]::numeric * pg_catalog.substr(token, 2)::numeric)
-                     ELSE held || pg_catalog.substr(token, 2) END || '_';
-      ELSIF token ~ '^#[1-9]$' AND held ~ '(^|[~_])[2-9]0_$' AND unit ~ '^[a-z]' THEN -- twenty-five
-        held := pg_catalog.regexp_replace(held, '0_$', pg_catalog.substr(token, 2) || '_');
-      ELSIF token ~ '^[~#].' THEN
-        IF held ~ '\d_$' THEN
-          said := said || pg_catalog.rtrim(held, '_');
-          held := '';
+    FOREACH token IN ARRAY pg_catalog.string_to_array(coalesce(known, '=' || stems[place]), ' ') LOOP
+      has_number := pg_catalog."right"(held, 2) COLLATE "C" BETWEEN '0_' AND '9_';
+      CASE pg_catalog."left"(token, 1)
+      WHEN '_' THEN
+        IF token <> '_any' OR 'not' <> ALL (units[:place]) THEN -- not … any: the negation says it
+          held := held || pg_catalog.substr(token, 2) || '_';
         END IF;
-        held := held || pg_catalog.substr(token, 2) || CASE WHEN token ~ '^~' THEN '~' ELSE '_' END;
-      ELSIF token IN (',', '、', '&') THEN
-        said := CASE WHEN held = '' THEN said ELSE said || pg_catalog.rtrim(held, '_~') END || token;
-        held := '';
-      ELSIF token ~ '^\d+月$' AND (held ~ '(^|[~_])\d+_$' OR units[place + step] ~ '^\d\d?$') THEN -- 5 March, March 5
-        IF held !~ '\d_$' THEN
-          said := said || (held || token) || ('日' || pg_catalog.ltrim(units[place + step], '0'));
-          step := step + CASE WHEN units[place + step + 1] IN ('日', '号') THEN 2 ELSE 1 END;
+      WHEN '*' THEN -- hundred, thousand, 万
+        parts := pg_catalog.regexp_match(held, '^(.*?)(\d+(?:\.\d+)?)_$');
+        held := coalesce(parts[1] || pg_catalog.trim_scale(parts[2]::numeric * pg_catalog.substr(token, 2)::numeric),
+                         held || pg_catalog.substr(token, 2)) || '_';
+      WHEN '#', '~' THEN
+        IF has_number AND token LIKE '#_' AND held LIKE '%0\_' AND sign BETWEEN 97 AND 122 THEN -- twenty-five
+          held := pg_catalog."left"(held, -2) || pg_catalog.substr(token, 2) || '_';
         ELSE
-          said := said || (pg_catalog.regexp_replace(held, '\d+_$', '') || token)
-                       || ('日' || (pg_catalog.regexp_match(held, '(\d+)_$'))[1]);
+          IF has_number THEN
+            said := said || pg_catalog.rtrim(held, '_');
+            held := '';
+          END IF;
+          held := held || pg_catalog.substr(token, 2) || CASE WHEN token LIKE '#%' THEN '_' ELSE '~' END;
         END IF;
-        held := '';
       ELSE
-        IF held = '' AND token ~ '^周~' AND said[pg_catalog.cardinality(said) - 1] ~ '^[^周]+周~\d$' THEN -- on Monday and Friday
-          held := pg_catalog.substring(said[pg_catalog.cardinality(said) - 1], '^[^周]+');
+        IF token IN (',', '、', '&') THEN
+          said := CASE WHEN held = '' THEN said ELSE said || pg_catalog.rtrim(held, '_~') END || token;
+          held := '';
+        ELSIF token IN ('''s', 'of') THEN
+          said := CASE WHEN held = '' THEN said || token ELSE said END;
+        ELSIF token LIKE '%月' AND has_number THEN -- 5 March
+          parts := pg_catalog.regexp_match(held, '^(.*?)(\d+)_$');
+          said := said || (parts[1] || token) || ('日' || parts[2]);
+          held := '';
+        ELSE
+          IF held = '' AND token LIKE '周~%' AND said[pg_catalog.cardinality(said) - 1] LIKE '_%周~_' THEN -- on Monday and Friday
+            held := pg_catalog.split_part(said[pg_catalog.cardinality(said) - 1], '周', 1);
+          END IF;
+          said := said || (held || CASE WHEN token LIKE '=%' THEN pg_catalog.substr(token, 2) ELSE token END);
+          held := '';
+          IF token LIKE '%月' AND pg_catalog.ascii(units[place + step]) BETWEEN 48 AND 57 AND pg_catalog.length(units[place + step]) <= 2 THEN
+            said := said || ('日' || pg_catalog.ltrim(units[place + step], '0')); -- March 5
+            step := step + CASE WHEN units[place + step + 1] IN ('日', '号') THEN 2 ELSE 1 END;
+          END IF;
         END IF;
-        said := said || (held || token);
-        held := '';
-      END IF;
+      END CASE;
     END LOOP;
     place := place + step;
   END LOOP;

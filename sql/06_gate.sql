@@ -59,12 +59,15 @@ BEGIN
             || hindsight._pending(opened.bank_id, pg_catalog.statement_timestamp(), NULL);
   END IF;
   RETURN (
-    SELECT m.memory_id
-    FROM hindsight.current_memory AS m
-    WHERE m.bank_id = opened.bank_id AND (NOT is_large OR m.memory_id = ANY (near)) AND m.model_id = used.model_id
-      AND 1 - (m.embedding <=> fresh.embedding) >= used.merge_threshold
-      AND coalesce(m.slot = fresh.slot, true) AND hindsight._says_the_same(m.content, fresh.content)
-    ORDER BY m.embedding <=> fresh.embedding
+    SELECT n.memory_id
+    FROM (
+      SELECT m.memory_id, m.content, m.embedding <=> fresh.embedding AS distance
+      FROM hindsight.current_memory AS m
+      WHERE m.bank_id = opened.bank_id AND (NOT is_large OR m.memory_id = ANY (near)) AND m.model_id = used.model_id
+        AND 1 - (m.embedding <=> fresh.embedding) >= used.merge_threshold AND coalesce(m.slot = fresh.slot, true)
+      ORDER BY distance LIMIT 20) AS n -- the words are compared last: it costs more than a distance
+    WHERE hindsight._says_the_same(n.content, fresh.content)
+    ORDER BY n.distance
     LIMIT 1);
 END
 $$;
