@@ -29,7 +29,8 @@ def eval_recall(
     /,
     *,
     format: Annotated[
-        Format | Literal["pairs"], Parameter(help="What the file is: LoCoMo's JSON, SQuAD's, or lines of labelled pairs.")
+        Format | Literal["pairs"],
+        Parameter(help="What the file is: LoCoMo's JSON, SQuAD's, or lines of labelled pairs."),
     ],
     channels: Annotated[
         list[Channel] | None, Parameter(help="What to measure; by default all.", consume_multiple=True)

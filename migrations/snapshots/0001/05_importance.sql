@@ -32,7 +32,7 @@ DECLARE
   tells constant boolean := heard ~ '\m(remember|note|keep in mind|because|since|always|never|from now on|in (the )?future|by the way|btw|that (i|my|we|our)|i am|i.m|i was|i have|i.ve)\M|记住|记下|记得我|别忘|以后|今后|从现在|总是|永远|因为|我(对|是|叫|姓|在|有|住|喜欢|不|讨厌|习惯)';
   worth double precision := 0.5;
 BEGIN
-  IF content !~ '[^\s!-/:-@[-`{-~\u00a0-\u00bf\u2000-\u206f\u2190-\u27bf\u3000-\u3003\u3008-\u3020\ufe00-\ufe0f\uff01-\uff0f\uff1a-\uff20\U0001f000-\U0001faff]' THEN
+  IF coalesce(content, '') !~ '[^\s!-/:-@[-`{-~\u00a0-\u00bf\u2000-\u206f\u2190-\u27bf\u3000-\u3003\u3008-\u3020\ufe00-\ufe0f\uff01-\uff0f\uff1a-\uff20\U0001f000-\U0001faff]' THEN
     RETURN greatest(0.1, least_of_type); -- punctuation, emoji
   ELSIF pg_catalog.length(heard) BETWEEN 1 AND 80 AND heard ~ small_talk THEN
     RETURN greatest(0.1, least_of_type);

@@ -9,22 +9,15 @@ RETURN CASE WHEN pg_catalog.octet_length(content) = pg_catalog.length(content) T
   '愛礙罷備貝筆畢邊變標別賓補財參蠶慘倉層產長嘗場車徹陳稱誠遲齒蟲醜處觸傳創純詞辭從達帶單擔當黨導島燈鄧敵遞點電墊調釘頂訂東動凍斷對隊噸奪兒爾發罰閥飛費紛豐風瘋鋒縫膚輔負復蓋趕剛鋼崗綱鴿個給貢溝構購夠顧掛關觀館慣廣規軌歸櫃貴國過漢號賀轟後護戶華畫劃話懷壞歡還環緩換黃揮輝匯會彙繪貨獲機積極際繼級紀記計濟擠幾績夾價駕艱監檢減鹼簡見鍵間漸將獎講醬膠腳較階節結潔緊僅盡進勁經驚淨競靜舊舉據懼捲覺絕軍開殼課懇塊寬礦虧擴蘭攔藍欄爛覽樂類離籬裡裏禮麗勵歷曆聯連練煉簾鏈涼糧兩輛諒遼療獵鄰靈領劉龍樓錄陸驢呂鋁慮綠亂論羅邏媽馬嗎買賣麥滿貓貿門們夢彌麵廟滅鳴謀畝納難腦鬧內擬釀鳥寧農濃諾歐盤賠噴頻評憑蘋齊騎啟氣棄遷錢淺搶橋僑親輕傾請慶窮區驅權勸確讓擾熱認榮軟銳潤灑賽傘喪掃殺篩曬閃傷賞燒設紳審腎聲勝繩師獅詩時實識適勢飾視試壽獸書術樹屬數帥雙誰稅順說絲飼鬆訴蘇雖隨歲孫損縮鎖態灘談歎湯討騰題體條鐵聽廳統頭圖團彎萬網為圍偉衛溫聞穩問無誤務霧犧習襲戲細蝦嚇廈鮮纖閒賢鹹顯險縣現線憲鄉響項蕭銷曉協寫謝興鬚許續緒選學詢訓訊壓亞嚴顏煙鹽驗陽養樣搖藥爺頁葉業億憶藝議譯異陰銀飲隱應營蠅贏擁優憂郵猶遊魚漁與語預園員圓遠願約閱躍雲運韻雜災載贊髒責擇則賊贈戰張帳賬脹趙這針鎮陣爭徵鄭證織職執紙質鐘鍾種腫眾週豬諸燭築專磚轉賺裝壯狀準資總縱鑽庫於臺採併佈詳檔碼隻範誌駐盜註釋鋪濕廚爐籃襪褲淚懶膽臉齡雞鴨鵝騙綜緣繞纏脈蔥蘿薑製複診該諮譜貼趨跡蹤輯輸遺釣鈣銅鏡鑰閘韓頓顆額飄飯餅餃駛髮傑側偵債償儀儲冊劑勞卻堅報塵牆奮姊娛婦嬰嬸宮寶幣幫廁廢彈強徑惡惱戀拋掙擊擋擺攝敗暫暈棧棟槍橫殘毀沒況決洩測滯滾漲潛瀏煩獨癢碩礎禍窩簽籌紅紡終組絡維綁繫罵義聖聰臨莊錯閉鑒濾訪劇廠獻瓊澤滬陝麼麽讀來',
   '爱碍罢备贝笔毕边变标别宾补财参蚕惨仓层产长尝场车彻陈称诚迟齿虫丑处触传创纯词辞从达带单担当党导岛灯邓敌递点电垫调钉顶订东动冻断对队吨夺儿尔发罚阀飞费纷丰风疯锋缝肤辅负复盖赶刚钢岗纲鸽个给贡沟构购够顾挂关观馆惯广规轨归柜贵国过汉号贺轰后护户华画划话怀坏欢还环缓换黄挥辉汇会汇绘货获机积极际继级纪记计济挤几绩夹价驾艰监检减碱简见键间渐将奖讲酱胶脚较阶节结洁紧仅尽进劲经惊净竞静旧举据惧卷觉绝军开壳课恳块宽矿亏扩兰拦蓝栏烂览乐类离篱里里礼丽励历历联连练炼帘链凉粮两辆谅辽疗猎邻灵领刘龙楼录陆驴吕铝虑绿乱论罗逻妈马吗买卖麦满猫贸门们梦弥面庙灭鸣谋亩纳难脑闹内拟酿鸟宁农浓诺欧盘赔喷频评凭苹齐骑启气弃迁钱浅抢桥侨亲轻倾请庆穷区驱权劝确让扰热认荣软锐润洒赛伞丧扫杀筛晒闪伤赏烧设绅审肾声胜绳师狮诗时实识适势饰视试寿兽书术树属数帅双谁税顺说丝饲松诉苏虽随岁孙损缩锁态滩谈叹汤讨腾题体条铁听厅统头图团弯万网为围伟卫温闻稳问无误务雾牺习袭戏细虾吓厦鲜纤闲贤咸显险县现线宪乡响项萧销晓协写谢兴须许续绪选学询训讯压亚严颜烟盐验阳养样摇药爷页叶业亿忆艺议译异阴银饮隐应营蝇赢拥优忧邮犹游鱼渔与语预园员圆远愿约阅跃云运韵杂灾载赞脏责择则贼赠战张帐账胀赵这针镇阵争征郑证织职执纸质钟钟种肿众周猪诸烛筑专砖转赚装壮状准资总纵钻库于台采并布详档码只范志驻盗注释铺湿厨炉篮袜裤泪懒胆脸龄鸡鸭鹅骗综缘绕缠脉葱萝姜制复诊该咨谱贴趋迹踪辑输遗钓钙铜镜钥闸韩顿颗额飘饭饼饺驶发杰侧侦债偿仪储册剂劳却坚报尘墙奋姐娱妇婴婶宫宝币帮厕废弹强径恶恼恋抛挣击挡摆摄败暂晕栈栋枪横残毁没况决泄测滞滚涨潜浏烦独痒硕础祸窝签筹红纺终组络维绑系骂义圣聪临庄错闭鉴滤访剧厂献琼泽沪陕么么读来') END;
 
--- _stem: an English word by PostgreSQL's stemmer, irregular forms by their base; what the stemmer takes for a stop word as it is.
+-- _stem: an English word by PostgreSQL's stemmer, irregular forms by their base (went: go, rewrote: rewrite); what the stemmer
+-- takes for a stop word as it is. One expression, so that it is inlined.
 CREATE OR REPLACE FUNCTION hindsight._stem(word text)
   RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN (
-  SELECT coalesce(hindsight._irregular_forms_v1() ->> s.stem,
-                  CASE WHEN word LIKE 're%' THEN 're' || (hindsight._irregular_forms_v1() ->> pg_catalog.substr(word, 3)) END, s.stem)
-  FROM (SELECT coalesce((pg_catalog.ts_lexize('pg_catalog.english_stem', word))[1], word) AS stem) AS s);
-
--- _stemmed: the words of a phrase by their stems, if asked for; what is marked, and what is not English, stays as it is.
-CREATE OR REPLACE FUNCTION hindsight._stemmed(phrase text, is_stemmed boolean)
-  RETURNS text
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN NOT is_stemmed THEN phrase ELSE (
-  SELECT pg_catalog.string_agg(CASE WHEN w.word ~ '^[a-z]' THEN hindsight._stem(w.word) ELSE w.word END, ' ' ORDER BY w.place)
-  FROM pg_catalog.string_to_table(phrase, ' ') WITH ORDINALITY AS w(word, place)) END;
+RETURN coalesce(
+  hindsight._irregular_forms_v1() ->> coalesce((pg_catalog.ts_lexize('pg_catalog.english_stem', word))[1], word),
+  CASE WHEN word LIKE 're%' THEN 're' || (hindsight._irregular_forms_v1() ->> pg_catalog.substr(word, 3)) END,
+  (pg_catalog.ts_lexize('pg_catalog.english_stem', word))[1], word);
 
 -- _lexicon: word or phrase → what it stands for. An entry is `meaning = words`. Of a meaning
 --   nothing   the words are left out: they change the tone, or repeat what the grammar says already
@@ -129,12 +122,18 @@ $$, $$
 逐渐=渐渐,慢慢; 突然=忽然; 刚=刚刚,刚才; 很少=极少,不常; 完全=彻底; 一起=一同,一块儿; 独自=一个人; 手动=人工; 次=遍,回,趟; 起床=起身; 截止日期=最后期限; 期限=时限; 每逢=每到,每当; 起=开始算; 大家=所有人,每个人,人人; 没人=没有人,无人; 生日=出生日期; 国外=海外;上传=传到; 毕业于=从毕业;预订=预定; 座位=位子;离职=辞职; 招聘=招;主管=主任; 擅长=善于;负责=承担; 全量=完整; 重建=重新构建; 耗时=需要时间; 期间=过程中;说明=解释;顶部=最上面,最上方; 底部=最下面,最下方; 开头=开始处; 结尾=末尾;里=里面,内,里头; 上=上面,上边; 下=下面,下边; 左边=左侧,左面; 右边=右侧,右面; 旁边=边上
 $$]) WITH ORDINALITY AS t(entries, place)
     CROSS JOIN LATERAL pg_catalog.string_to_table(t.entries, ';') AS e),
-  word AS (
-    SELECT e.is_stemmed, hindsight._stemmed(w, e.is_stemmed) AS key, hindsight._stemmed(e.meaning, e.is_stemmed) AS meaning
-    FROM entry AS e
-    CROSS JOIN LATERAL pg_catalog.string_to_table(e.meaning || ',' || e.words, ',') AS said
-    CROSS JOIN LATERAL pg_catalog.btrim(said, E' \n') AS w
-    WHERE w <> '' AND w !~ '^[_~#&]'),
+  phrase AS MATERIALIZED (
+    SELECT e.meaning, e.is_stemmed, pg_catalog.btrim(said, E' \n') AS phrase
+    FROM entry AS e CROSS JOIN LATERAL pg_catalog.string_to_table(e.meaning || ',' || e.words, ',') AS said),
+  stemmed AS (
+    SELECT p.phrase, pg_catalog.string_agg(CASE WHEN w.word ~ '^[a-z]' THEN hindsight._stem(w.word) ELSE w.word END, ' ' ORDER BY w.place) AS stems
+    FROM (SELECT DISTINCT phrase FROM phrase WHERE is_stemmed) AS p
+    CROSS JOIN LATERAL pg_catalog.string_to_table(p.phrase, ' ') WITH ORDINALITY AS w(word, place)
+    GROUP BY p.phrase),
+  word AS MATERIALIZED (
+    SELECT CASE WHEN p.is_stemmed THEN k.stems ELSE p.phrase END AS key, CASE WHEN p.is_stemmed THEN m.stems ELSE p.meaning END AS meaning
+    FROM phrase AS p LEFT JOIN stemmed AS k USING (phrase) LEFT JOIN stemmed AS m ON m.phrase = p.meaning
+    WHERE p.phrase <> '' AND p.phrase !~ '^[_~#&*]'),
   longest AS ( -- under the first word, or character, of phrases: how many the longest has
     SELECT '^' || first AS key, max(size)::text AS meaning
     FROM word
