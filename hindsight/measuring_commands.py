@@ -6,7 +6,7 @@ import contextlib
 import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -16,10 +16,11 @@ from hindsight.config import load_settings
 from hindsight.database import database_url
 from hindsight.dataset import Format, read_corpora
 from hindsight.embedding_cache import CachedEmbedder
-from hindsight.errors import ConfigurationError
+from hindsight.errors import ConfigurationError, InvalidArgument
 from hindsight.evaluation import Channel, evaluate
+from hindsight.evaluation_pairs import evaluate_pairs, read_pairs
 from hindsight.sync_client import Hindsight
-from hindsight.tables import quality_table
+from hindsight.tables import groups_table, quality_table, visible
 from hindsight.throwaway import throwaway_database
 
 
@@ -27,7 +28,10 @@ def eval_recall(
     file: Annotated[Path, Parameter(help="The data set.")],
     /,
     *,
-    format: Annotated[Format, Parameter(help="What the file is: LoCoMo's JSON, or SQuAD's.")],
+    format: Annotated[
+        Format | Literal["pairs"],
+        Parameter(help="What the file is: LoCoMo's JSON, SQuAD's, or lines of labelled pairs."),
+    ],
     channels: Annotated[
         list[Channel] | None, Parameter(help="What to measure; by default all.", consume_multiple=True)
     ] = None,
@@ -37,8 +41,14 @@ def eval_recall(
 ) -> None:
     """Measure how much of the evidence for a data set's questions recall finds, and what each channel finds alone.
 
-    It runs in an embedded PostgreSQL of its own, with the configured embedding model.
+    Or, with pairs of sentences, which of them are merged. It runs in an embedded PostgreSQL of its own, with the
+    configured embedding model.
     """
+    if format == "pairs":
+        if channels:
+            raise InvalidArgument("pairs of sentences have no channels", hint="Leave --channels out")
+        _eval_pairs(file, cache, here, as_json)
+        return
     corpora = read_corpora(file, format)
     settings = load_settings()
     with _database("eval", here) as url, Hindsight.connect(url, settings=settings) as client:
@@ -120,6 +130,18 @@ def stress_memories(
         report = stress.stress(url, writers, seconds)
     show(as_json, report.as_dict(), *stress.lines(report))
     return 0 if report.holds else 1
+
+
+def _eval_pairs(file: Path, cache: Path | None, here: bool, as_json: bool) -> None:
+    pairs = read_pairs(file)
+    settings = load_settings()
+    with _database("eval", here) as url, Hindsight.connect(url, settings=settings) as client:
+        if client.embedder:
+            client.embedder = CachedEmbedder(client.embedder, cache or Path(":memory:"))
+        report = evaluate_pairs(pairs, client, url, settings)
+    wrong = [visible(f"merged, but {pair.label}: {pair.one} | {pair.other}") for pair in report.wrong]
+    heading = f"{len(pairs)} pairs, {report.model or 'no embedding model'}"
+    show(as_json, report.as_dict(), heading, groups_table(report.groups), *wrong)
 
 
 @contextlib.contextmanager

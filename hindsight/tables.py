@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import sys
@@ -17,6 +18,7 @@ from hindsight.results import BankStatus, Event, Memory, Recalled, Stored
 
 if TYPE_CHECKING:
     from hindsight.evaluation import Quality
+    from hindsight.evaluation_pairs import Group
 
 # Control characters and marks that turn the direction of writing: a memory must not steer the reader's terminal.
 _UNSHOWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -126,6 +128,17 @@ def quality_table(quality: Mapping[str, Mapping[str, Quality]], sql_ms: Mapping[
                 f"{sql_ms[channel]:.1f}" if is_whole else "",
                 style="bold" if is_whole and channel == "ours" else "",
             )
+    return table
+
+
+def groups_table(groups: Sequence[Group]) -> Table:
+    """What became of pairs of sentences, by split, label and language."""
+    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    rows = [dataclasses.asdict(group) for group in groups]
+    for name in rows[0]:
+        table.add_column(name.replace("_", " "), justify="left" if name in ("split", "label", "language") else "right")
+    for row in rows:
+        table.add_row(*(visible(str(value)) for value in row.values()))
     return table
 
 

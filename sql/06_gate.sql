@@ -66,9 +66,9 @@ BEGIN
     near := ARRAY(SELECT m.memory_id FROM hindsight.current_memory AS m
                   WHERE m.bank_id = opened.bank_id AND m.model_id = used.model_id
                     AND 1 - (m.embedding <=> fresh.embedding) >= used.merge_threshold
-                  ORDER BY m.embedding <=> fresh.embedding LIMIT 5);
+                  ORDER BY m.embedding <=> fresh.embedding LIMIT 20);
   ELSE
-    near := hindsight._search_by_meaning(opened.bank_id, pg_catalog.statement_timestamp(), NULL, 5, fresh.embedding, used)
+    near := hindsight._search_by_meaning(opened.bank_id, pg_catalog.statement_timestamp(), NULL, 20, fresh.embedding, used)
             || hindsight._pending(opened.bank_id, pg_catalog.statement_timestamp(), NULL);
   END IF;
   RETURN (

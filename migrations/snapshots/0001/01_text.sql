@@ -63,33 +63,39 @@ RETURN (
 COMMENT ON FUNCTION hindsight._identifier_tsv_v1(text) IS
   'Whole identifiers of a folded text (error codes, versions, paths, addresses), with positions.';
 
+-- _irregular_forms_v1: irregular forms of English words and their base forms, both as stems: the stemmer knows endings only.
+CREATE OR REPLACE FUNCTION hindsight._irregular_forms_v1()
+  RETURNS jsonb
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN '{
+  "ate": "eat", "eaten": "eat", "becam": "becom", "began": "begin", "begun": "begin", "blew": "blow", "blown": "blow",
+  "bought": "buy", "broke": "break", "broken": "break", "brought": "bring", "built": "build", "came": "come",
+  "caught": "catch", "children": "child", "chose": "choos", "chosen": "choos", "dealt": "deal", "drank": "drink",
+  "drawn": "draw", "dreamt": "dream", "drew": "draw", "driven": "drive", "drove": "drive", "drunk": "drink",
+  "dug": "dig", "fallen": "fall", "fed": "feed", "feet": "foot", "fell": "fall", "felt": "feel", "flew": "fli",
+  "flown": "fli", "forgot": "forget", "forgotten": "forget", "fought": "fight", "found": "find", "froze": "freez",
+  "frozen": "freez", "gave": "give", "given": "give", "gone": "go", "got": "get", "gotten": "get", "grew": "grow",
+  "grown": "grow", "heard": "hear", "held": "hold", "hid": "hide", "hidden": "hide", "hung": "hang", "kept": "keep",
+  "knew": "know", "known": "know", "knive": "knife", "laid": "lay", "learnt": "learn", "led": "lead", "left": "leav",
+  "lent": "lend", "lit": "light", "lost": "lose", "made": "make", "meant": "mean", "men": "man", "met": "meet",
+  "mice": "mous", "paid": "pay", "ran": "run", "rang": "ring", "ridden": "ride", "risen": "rise", "rode": "ride",
+  "rose": "rise", "rung": "ring", "said": "say", "sang": "sing", "sat": "sit", "saw": "see", "seen": "see",
+  "sent": "send", "shaken": "shake", "shook": "shake", "shot": "shoot", "slept": "sleep", "sold": "sell",
+  "sought": "seek", "spent": "spend", "spoke": "speak", "spoken": "speak", "stole": "steal", "stolen": "steal",
+  "stood": "stand", "struck": "strike", "stuck": "stick", "sung": "sing", "swam": "swim", "swum": "swim",
+  "taken": "take", "taught": "teach", "teeth": "tooth", "thought": "think", "threw": "throw", "thrown": "throw",
+  "told": "tell", "took": "take", "tore": "tear", "torn": "tear", "understood": "understand", "wive": "wife",
+  "woke": "wake", "woken": "wake", "women": "woman", "won": "win", "wore": "wear", "worn": "wear", "went": "go",
+  "written": "write", "wrote": "write"}'::jsonb;
+
 -- _base_forms_v1: lexemes of English words with their irregular forms replaced by the base form: who asks where she
--- went finds that she goes there. The stemmer knows endings only. Keys and values are stems.
+-- went finds that she goes there.
 CREATE OR REPLACE FUNCTION hindsight._base_forms_v1(lexemes tsvector)
   RETURNS tsvector
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
 DECLARE
-  base constant jsonb := '{
-    "ate": "eat", "eaten": "eat", "becam": "becom", "began": "begin", "begun": "begin", "blew": "blow", "blown": "blow",
-    "bought": "buy", "broke": "break", "broken": "break", "brought": "bring", "built": "build", "came": "come",
-    "caught": "catch", "children": "child", "chose": "choos", "chosen": "choos", "dealt": "deal", "drank": "drink",
-    "drawn": "draw", "dreamt": "dream", "drew": "draw", "driven": "drive", "drove": "drive", "drunk": "drink",
-    "dug": "dig", "fallen": "fall", "fed": "feed", "feet": "foot", "fell": "fall", "felt": "feel", "flew": "fli",
-    "flown": "fli", "forgot": "forget", "forgotten": "forget", "fought": "fight", "found": "find", "froze": "freez",
-    "frozen": "freez", "gave": "give", "given": "give", "gone": "go", "got": "get", "gotten": "get", "grew": "grow",
-    "grown": "grow", "heard": "hear", "held": "hold", "hid": "hide", "hidden": "hide", "hung": "hang", "kept": "keep",
-    "knew": "know", "known": "know", "knive": "knife", "laid": "lay", "learnt": "learn", "led": "lead", "left": "leav",
-    "lent": "lend", "lit": "light", "lost": "lose", "made": "make", "meant": "mean", "men": "man", "met": "meet",
-    "mice": "mous", "paid": "pay", "ran": "run", "rang": "ring", "ridden": "ride", "risen": "rise", "rode": "ride",
-    "rose": "rise", "rung": "ring", "said": "say", "sang": "sing", "sat": "sit", "saw": "see", "seen": "see",
-    "sent": "send", "shaken": "shake", "shook": "shake", "shot": "shoot", "slept": "sleep", "sold": "sell",
-    "sought": "seek", "spent": "spend", "spoke": "speak", "spoken": "speak", "stole": "steal", "stolen": "steal",
-    "stood": "stand", "struck": "strike", "stuck": "stick", "sung": "sing", "swam": "swim", "swum": "swim",
-    "taken": "take", "taught": "teach", "teeth": "tooth", "thought": "think", "threw": "throw", "thrown": "throw",
-    "told": "tell", "took": "take", "tore": "tear", "torn": "tear", "understood": "understand", "wive": "wife",
-    "woke": "wake", "woken": "wake", "women": "woman", "won": "win", "wore": "wear", "worn": "wear", "went": "go",
-    "written": "write", "wrote": "write"}';
+  base constant jsonb := hindsight._irregular_forms_v1();
   held constant text[] := pg_catalog.tsvector_to_array(lexemes);
 BEGIN
   IF NOT base ?| held THEN
