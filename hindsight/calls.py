@@ -60,9 +60,10 @@ _TEXTS = {
     "relation",
     "message",
     "on_conflict",
+    "finding",
 }
 _WHOLE_NUMBERS = {"top_k", "hops", "max_tokens", "sequence", "expected_version", "most"}
-_CASTS = {"metadata": "jsonb", "tool_calls": "jsonb", "ttl": "interval"}
+_CASTS = {"metadata": "jsonb", "tool_calls": "jsonb", "aliases": "jsonb", "ttl": "interval"}
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -235,10 +236,14 @@ def call(function: str, arguments: Mapping[str, Any]) -> tuple[TextClause, dict[
 
 
 _FORMS: dict[str, Callable[[Any, str], Any]] = {
-    **dict.fromkeys(("metadata", "tool_calls"), lambda value, _: json.dumps(value, ensure_ascii=False, default=str)),
-    **dict.fromkeys(("types", "tags", "all_tags", "no_tags", "entities", "clear", "states"), labels),
+    **dict.fromkeys(
+        ("metadata", "tool_calls", "aliases"), lambda value, _: json.dumps(value, ensure_ascii=False, default=str)
+    ),
+    **dict.fromkeys(
+        ("types", "tags", "all_tags", "no_tags", "entities", "clear", "states", "checks", "allowed"), labels
+    ),
     **dict.fromkeys(("since", "until", "as_of", "valid_at", "occurred_at", "expires_at"), moment),
-    **dict.fromkeys(("memory_id", "from_id", "to_id", "supersedes"), identifier),
+    **dict.fromkeys(("memory_id", "other_id", "from_id", "to_id", "supersedes"), identifier),
     **dict.fromkeys(("memory_ids", "derived_from"), identifiers),
     "ttl": duration,
 }

@@ -24,7 +24,7 @@ def history(memory_id: MemoryId, /, *, common: Common = COMMON) -> None:
 
 
 def state(
-    as_of: Annotated[str, Parameter(help=f"The moment. {SAID}")],
+    as_of: Annotated[str | None, Parameter(help=f"The moment; now by default. {SAID}")] = None,
     /,
     *,
     states: Annotated[

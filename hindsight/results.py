@@ -195,7 +195,8 @@ class Policy:
 class Change:
     """One thing that a bank learned, corrected or forgot between two moments, as `diff` tells it.
 
-    previous: the content before a correction. related_id: the memory that took its place, or whose place it took.
+    change: learned, corrected, believed, doubted, completed, forgotten, restored, expired or archived. previous: the
+    content before a correction. related_id: the other memory of it.
     """
 
     at: datetime

@@ -433,7 +433,7 @@ class MemoryService:
         """What waits to be believed."""
         return await self.client.pending(bank or self.settings.bank, 100 if most is None else most)
 
-    async def state(self, as_of: Required, states: LabelList = None, bank: Bank = None) -> list[Memory]:
+    async def state(self, as_of: Text = None, states: LabelList = None, bank: Bank = None) -> list[Memory]:
         """What the bank held at a moment."""
         return await self.client.state(bank or self.settings.bank, as_of, states)
 

@@ -322,8 +322,11 @@ class Hindsight(Operations):
         """A memory's life, oldest event first, its forgetting included."""
         return self._rows(Event, "history", bank=bank, memory_id=memory_id)
 
-    def state(self, bank: str, as_of: Moment, states: Labels | None = None) -> list[Memory]:
-        """What a bank held at a moment, as it was then. states: live (the default), pending, superseded, …"""
+    def state(self, bank: str, as_of: Moment | None = None, states: Labels | None = None) -> list[Memory]:
+        """What a bank held at a moment (now by default), as it was then, the newest first.
+
+        states: live (the default), pending, expired, superseded, archived, deleted.
+        """
         return self._rows(Memory, "state", bank=bank, as_of=as_of, states=states)
 
     def diff(self, bank: str, since: Moment, until: Moment | None = None) -> list[Change]:

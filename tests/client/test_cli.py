@@ -157,7 +157,10 @@ def test_recall_filters(hindsight: Command) -> None:
 def test_a_forgotten_memory_is_not_found_keeps_its_history_and_comes_back(hindsight: Command) -> None:
     memory_id = stored_id(hindsight("store", "the staging port is 49222", "--json"))
     assert hindsight("forget", memory_id, "--reason", "staging is gone").out == f"forgotten {memory_id}\n"
-    assert hindsight("forget", memory_id, "--json").json == {"memory_id": memory_id, "outcome": "already forgotten"}
+    assert hindsight("forget", memory_id, "--reason", "twice", "--json").json == {
+        "memory_id": memory_id,
+        "outcome": "already forgotten",
+    }
     nothing = hindsight("recall", "49222")
     assert (nothing.code, nothing.out) == (1, "")
     assert "nothing found" in nothing.err
@@ -240,7 +243,7 @@ def test_a_conflict_and_a_missing_right_have_exit_codes_of_their_own(
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", fresh_url)
     memory_id = stored_id(hindsight("store", "port 22", "--slot", "port", "--json"))
-    hindsight("forget", memory_id)
+    hindsight("forget", memory_id, "--reason", "closed")
     hindsight("store", "port 49222", "--slot", "port")
     assert hindsight("restore", memory_id).code == 4
 

@@ -97,7 +97,7 @@ def test_many_memories_are_stored_in_their_order_or_not_at_all(client: Any, own_
         (lambda c, b: c.recall("nobody", "x"), UnknownBank, "unknown bank 'nobody'"),
         (lambda c, b: c.get(b, uuid.uuid4()), UnknownMemory, "has no memory"),
         (lambda c, b: c.get(b, "42"), InvalidArgument, "memory_id is not a UUID: '42'"),
-        (lambda c, b: c.forget(b, "x" * 36), InvalidArgument, "is not a UUID"),
+        (lambda c, b: c.forget(b, "x" * 36, "why"), InvalidArgument, "is not a UUID"),
         (lambda c, b: c.store(b, ""), InvalidContent, "content is empty"),
         (lambda c, b: c.store(b, "x" * 100_000), InvalidContent, "at most 10000"),
         (lambda c, b: c.store(b, "a\0b"), InvalidContent, r"content holds a NUL character \(U\+0000\) at offset 1"),
@@ -287,7 +287,7 @@ class TestConnections:
                 assert (await memory.get(bank, stored.memory_id)).metadata == {"n": number}
                 assert await memory.recall(bank, "汇率", metadata={"n": number})
                 await memory.update(bank, stored.memory_id, importance=0.9)
-                await memory.forget(bank, stored.memory_id)
+                await memory.forget(bank, stored.memory_id, "asked to")
 
             await asyncio.gather(*(work(number) for number in range(12)))
             assert await memory.recall(bank) == []
@@ -326,8 +326,8 @@ class TestConnections:
             with other._engine.begin() as connection:
                 connection.exec_driver_sql("SELECT * FROM hindsight.memory FOR UPDATE")
                 with pytest.raises(DatabaseUnavailable, match="statement timeout"):
-                    memory.forget(bank, stored.memory_id)
-            assert memory.forget(bank, stored.memory_id).outcome == "forgotten"
+                    memory.forget(bank, stored.memory_id, "asked to")
+            assert memory.forget(bank, stored.memory_id, "asked to").outcome == "forgotten"
 
     def test_a_store_that_failed_before_the_model_was_registered_works_once_it_can(self, new_database: Any) -> None:
         url = new_database()
@@ -376,7 +376,7 @@ def test_a_block_holds_what_recall_found_and_follows_its_arguments(client: Any, 
     assert len(found.citations) == 2
     assert set(found.citations) <= set(kept)
     assert all(f"- [m:{memory.memory_id}] just now: {memory.content}\n" in found.block for memory in found.memories)
-    client.forget(own_bank, f"[m:{kept[0]}]")
+    client.forget(own_bank, f"[m:{kept[0]}]", "asked to")
     assert kept[0] not in client.recall_context(own_bank, "docker 笔记").citations
     then = found.memories[0].created_at
     assert client.recall_context(own_bank, "docker", as_of=then.isoformat()).block.count("just now") >= 1

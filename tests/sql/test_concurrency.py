@@ -137,7 +137,7 @@ def test_a_mixture_of_writers_meets_no_deadlock_and_loses_nothing(db: Database, 
                 with suppress(Conflict, UnknownMemory):
                     memory.update(bank, stored[0].memory_id, tags=[f"writer-{number}"])
                 if turn % 5 == 0:
-                    memory.forget(bank, stored[-1].memory_id)
+                    memory.forget(bank, stored[-1].memory_id, "asked to")
 
     with ThreadPoolExecutor(8) as pool:
         for future in [pool.submit(write, number) for number in range(8)]:

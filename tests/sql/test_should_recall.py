@@ -153,7 +153,7 @@ class TestNames:
         )
         assert asked(db, bank, message)[0] is False
         db.rows("UPDATE hindsight.memory SET expires_at = NULL WHERE memory_id = %s", (memory_id,))
-        db.call("forget", bank=bank, memory_id=memory_id)
+        db.call("forget", bank=bank, memory_id=memory_id, reason="asked to")
         assert asked(db, bank, message)[0] is False
 
 

@@ -50,7 +50,8 @@ def test_texts_that_differ_in_a_character_are_two_memories(db: Database, bank: s
 
 def test_merging_unites_what_two_statements_say(db: Database, bank: str) -> None:
     first = db.one("store", bank=bank, content="Use uv", tags=["python"], confidence=0.7, metadata='{"a": 1}')
-    db.one("store", bank=bank, content="Use uv", tags=["tools", "python"], confidence=0.95, metadata='{"b": 2}')
+    again = {"tags": ["tools", "python"], "confidence": 0.95, "source": "user", "metadata": '{"b": 2}'}
+    db.one("store", bank=bank, content="Use uv", **again)
     kept = db.one("get", bank=bank, memory_id=first["memory_id"])
     assert kept["tags"] == ["python", "tools"]
     assert kept["confidence"] == 0.95

@@ -208,7 +208,8 @@ BEGIN
     RAISE EXCEPTION 'many writers contend for %', CASE WHEN store.slot IS NULL THEN 'this content' ELSE 'slot ' || store.slot END
       USING ERRCODE = 'serialization_failure', HINT = 'Try the same call again.';
   END IF;
-  PERFORM _link(opened, memory_id, source_id, 'derived_from', 1) FROM unnest(store.derived_from) AS source_id;
+  PERFORM _link(opened, memory_id, source_id, 'derived_from', 1) FROM unnest(store.derived_from) AS source_id
+    WHERE source_id <> memory_id; -- an echo of its source merges with it
   RETURN NEXT;
 END
 $$;
