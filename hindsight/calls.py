@@ -63,7 +63,11 @@ _TEXTS = {
     "finding",
 }
 _WHOLE_NUMBERS = {"top_k", "hops", "max_tokens", "sequence", "expected_version", "most"}
-_CASTS = {"metadata": "jsonb", "tool_calls": "jsonb", "aliases": "jsonb", "ttl": "interval"}
+_FLAGS = {"include_pending", "dry_run"}
+_EXPRESSIONS = {
+    **{name: f"CAST(:{name} AS jsonb)" for name in ("metadata", "tool_calls", "aliases")},
+    "ttl": "CAST(CAST(:ttl AS text) AS interval)",  # as text: asyncpg takes no text for an interval
+}
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -230,8 +234,10 @@ def call(function: str, arguments: Mapping[str, Any]) -> tuple[TextClause, dict[
             raise InvalidArgument(f"{name} must be a text, got {value!r}")
         if name in _WHOLE_NUMBERS and not isinstance(value, int):
             raise InvalidArgument(f"{name} must be a whole number, got {value!r}")
+        if name in _FLAGS and not isinstance(value, bool):
+            raise InvalidArgument(f"{name} must be true or false, got {value!r}")
         given[name] = _FORMS[name](value, name) if name in _FORMS else value
-        terms.append(f"{name} => CAST(:{name} AS {_CASTS[name]})" if name in _CASTS else f"{name} => :{name}")
+        terms.append(f"{name} => {_EXPRESSIONS.get(name, f':{name}')}")
     return text(f"SELECT * FROM hindsight.{function}({', '.join(terms)})"), given  # noqa: S608 names are ours
 
 
@@ -300,7 +306,9 @@ def translated(error: BaseException) -> HindsightError:
         return InvalidArgument(message, hint=hint, sqlstate=code)
     if code == "3F000":
         return SchemaMissing("the database has no schema hindsight yet. Run: hindsight migrate")
-    if not code and isinstance(driver, ValueError | OverflowError | psycopg.DataError):  # a value the driver can't take
+    if not code and isinstance(
+        driver, ValueError | TypeError | AttributeError | OverflowError | psycopg.DataError
+    ):  # a value the driver can't take
         return InvalidArgument(f"a value can't pass between Python and the database: {_first_line(driver)}")
     if not code or code[:2] in ("08", "28", "3D", "53", "57"):
         return DatabaseUnavailable(f"the database can't be reached: {_first_line(driver)}")
