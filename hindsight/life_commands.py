@@ -132,11 +132,11 @@ def forget(
             show(common.as_json, forgotten, f"{forgotten.outcome} {forgotten.memory_id}")
         elif whole_bank:
             count = client.forget_bank(bank, reason)
-            show(common.as_json, {"bank": bank, "forgotten": count}, f"{count} memories forgotten")
+            show(common.as_json, {"bank": bank, "forgotten": count}, f"{count} forgotten")
         else:
             matched = client.forget_matching(bank, reason, dry_run=dry_run, **filters)
             show(common.as_json, matched, *tables.matched_lines(matched))
-            note(f"{len(matched)} memories {'would be forgotten' if dry_run else 'forgotten'}")
+            note(f"{len(matched)} {'would be forgotten' if dry_run else 'forgotten'}")
 
 
 def restore(memory_id: MemoryId, /, *, reason: Reason = None, common: Common = COMMON) -> None:
