@@ -11,7 +11,6 @@ from typing import Self
 from uuid import UUID
 
 from hindsight.client import AsyncHindsight
-from hindsight.errors import HindsightError
 
 log = logging.getLogger("hindsight.server")
 
@@ -58,7 +57,7 @@ class RecallNotes:
             bank, memory_ids = await self._waiting.get()
             try:
                 await self._client.note_recall(bank, memory_ids)
-            except HindsightError as error:  # a login that may only read, say
+            except Exception as error:  # a login that may only read, say
                 log.debug("a recall is not noted: %s", error)
             finally:
                 self._waiting.task_done()
