@@ -163,8 +163,9 @@ class TestWhatIsSaidSideBySide:
         for minute, content in enumerate(
             ["I moved last week", "Oh, where to?", "To a flat by the river in Leipzig", "Nice!"]
         ):
-            db.call("store", bank=bank, content=content, session_id="s1", occurred_at=f"2026-03-01T09:{minute:02}:00Z")
-        db.call("store", bank=bank, content="Oh, where to go?", session_id="s2")
+            given = {"session_id": "s1", "occurred_at": f"2026-03-01T09:{minute:02}:00Z", "importance": 0.5}
+            db.call("store", bank=bank, content=content, **given)
+        db.call("store", bank=bank, content="Oh, where to go?", session_id="s2", importance=0.5)
         return bank
 
     def test_a_neighbour_of_a_hit_scores_above_its_like_elsewhere(self, db: Database, session: str) -> None:

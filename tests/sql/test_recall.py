@@ -161,7 +161,7 @@ class TestFinding:
         self, db: Database, bank: str, wanted: str, others: list[str]
     ) -> None:
         for content in [wanted, *others]:
-            db.call("store", bank=bank, content=content)
+            db.call("store", bank=bank, content=content, importance=0.5)
         then = db.value("SELECT clock_timestamp()")
         assert db.contents(bank, wanted)[0] == wanted
         assert db.contents(bank, wanted, as_of=then)[0] == wanted
