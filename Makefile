@@ -18,7 +18,7 @@ test: $(VENV)/.installed-dev
 	$(BIN)/mypy --strict hindsight
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
 
-# Makes hindsight/sync_client.py from hindsight/client.py.
+# Makes the modules of the sync client from those of the async one.
 generate: $(VENV)/.installed-dev
 	$(BIN)/python tools/generate_sync_client.py
 

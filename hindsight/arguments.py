@@ -21,8 +21,6 @@ from hindsight.errors import InvalidArgument
 
 Result = TypeVar("Result")
 
-"""The types of memories."""
-
 OTHER_SPELLINGS = {"type_filter": ("types",), "memory_type": ("type", "types")}
 """Names that existing clients use, and what they are called here: the first that the call takes."""
 
@@ -140,6 +138,7 @@ Number = Annotated[float | SkipJsonSchema[None], BeforeValidator(lambda value: _
 Whole = Annotated[int | SkipJsonSchema[None], BeforeValidator(_whole)]
 Flag = Annotated[bool, BeforeValidator(_flag)]
 Choice = Annotated[bool | SkipJsonSchema[None], BeforeValidator(_flag)]
+Identifiers = Annotated[list[str] | SkipJsonSchema[None], BeforeValidator(_labels)]
 JsonObject = Annotated[dict[str, Any] | SkipJsonSchema[None], BeforeValidator(_object)]
 
 

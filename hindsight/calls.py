@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, time, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -32,6 +33,11 @@ Moment = datetime | str
 Labels = Sequence[str] | str
 """Tags or entities: a list, or text as language models send it: "a, b" or '["a", "b"]'."""
 
+Duration = timedelta | float | str
+"""A length of time: a timedelta, seconds, or text as PostgreSQL takes it: "7 days", "12 hours", "P1M"."""
+Identifiers = Sequence[UUID | str] | UUID | str
+"""Ids of memories: a list, one, or text with commas between them."""
+
 MOST_QUERIES = 9
 """How many queries one recall takes."""
 STORE_VECTORS = {"store", "update_memory", "embed_memory"}
@@ -53,8 +59,15 @@ _TEXTS = {
     "role",
     "relation",
     "message",
+    "on_conflict",
+    "finding",
 }
-_WHOLE_NUMBERS = {"top_k", "hops", "max_tokens", "sequence", "expected_version"}
+_WHOLE_NUMBERS = {"top_k", "hops", "max_tokens", "sequence", "expected_version", "most"}
+_FLAGS = {"include_pending", "dry_run"}
+_EXPRESSIONS = {
+    **{name: f"CAST(:{name} AS jsonb)" for name in ("metadata", "tool_calls", "aliases")},
+    "ttl": "CAST(CAST(:ttl AS text) AS interval)",  # as text: asyncpg takes no text for an interval
+}
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -82,10 +95,12 @@ OTHER_NAMES = {
     "thread_id": "session_id",
     "id": "memory_id",
     "timestamp": "occurred_at",
-    "valid_at": "as_of",
+    "at": "as_of or valid_at",
     "start": "since",
     "end": "until",
-    "ttl": "expires_at",
+    "expires_in": "ttl",
+    "replaces": "supersedes",
+    "why": "reason",
 }
 """What other memory systems call an argument, and what it is called here."""
 
@@ -148,6 +163,35 @@ def identifier(value: UUID | str, argument: str = "memory_id") -> UUID:
         ) from None
 
 
+def identifiers(value: Identifiers | None, argument: str = "memory_ids") -> list[UUID] | None:
+    """Ids of memories as a list of UUIDs."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        value = labels(value, argument) or []
+    return [identifier(one, argument) for one in ([value] if isinstance(value, UUID) else value)]
+
+
+def duration(value: Duration, argument: str = "ttl") -> str:
+    """A length of time in PostgreSQL's words."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, timedelta):
+        return f"{value.days} days {value.seconds} seconds {value.microseconds} microseconds"
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InvalidArgument(
+            f"{argument} is not a length of time: {value!r}", hint="Give a timedelta, seconds, or a text: '7 days'"
+        )
+    return f"{value} seconds"
+
+
+def stated(reason: str | None, what: str) -> str:
+    """The reason for taking memories away. Raises InvalidArgument where there is none: it is all that a review has."""
+    if not isinstance(reason, str) or not reason.strip():
+        raise InvalidArgument(f"{what} needs a reason", hint="Say why in a few words; it stays in the history")
+    return reason
+
+
 def chosen(argument: str, asked: bool | None, aid: Aid | None, by_default: bool, unconfigured: str) -> Aid | None:
     """The reranker or rewriter that a call uses: as it asks, else as the settings say.
 
@@ -174,7 +218,10 @@ def vector(embedding: Sequence[float] | None) -> str | None:
 
 
 def call(function: str, arguments: Mapping[str, Any]) -> tuple[TextClause, dict[str, Any]]:
-    """`SELECT * FROM hindsight.<function>(…)` in named notation. None is left out: the function's default."""
+    """`SELECT * FROM hindsight.<function>(…)` in named notation. None is left out: the function's default.
+
+    Times, labels, ids and lengths of time may come in any of their forms, and are converted by the argument's name.
+    """
     refuse_unstorable(arguments)
     given: dict[str, Any] = {}
     terms = []
@@ -187,10 +234,26 @@ def call(function: str, arguments: Mapping[str, Any]) -> tuple[TextClause, dict[
             raise InvalidArgument(f"{name} must be a text, got {value!r}")
         if name in _WHOLE_NUMBERS and not isinstance(value, int):
             raise InvalidArgument(f"{name} must be a whole number, got {value!r}")
-        as_json = name in ("metadata", "tool_calls")
-        given[name] = json.dumps(value, ensure_ascii=False, default=str) if as_json else value
-        terms.append(f"{name} => CAST(:{name} AS jsonb)" if as_json else f"{name} => :{name}")
+        if name in _FLAGS and not isinstance(value, bool):
+            raise InvalidArgument(f"{name} must be true or false, got {value!r}")
+        given[name] = _FORMS[name](value, name) if name in _FORMS else value
+        terms.append(f"{name} => {_EXPRESSIONS.get(name, f':{name}')}")
     return text(f"SELECT * FROM hindsight.{function}({', '.join(terms)})"), given  # noqa: S608 names are ours
+
+
+_FORMS: dict[str, Callable[[Any, str], Any]] = {
+    **dict.fromkeys(
+        ("metadata", "tool_calls", "aliases"), lambda value, _: json.dumps(value, ensure_ascii=False, default=str)
+    ),
+    **dict.fromkeys(
+        ("types", "tags", "all_tags", "no_tags", "entities", "clear", "states", "checks", "allowed"), labels
+    ),
+    **dict.fromkeys(("since", "until", "as_of", "valid_at", "occurred_at", "expires_at"), moment),
+    **dict.fromkeys(("memory_id", "other_id", "from_id", "to_id", "supersedes"), identifier),
+    **dict.fromkeys(("memory_ids", "derived_from"), identifiers),
+    "ttl": duration,
+}
+"""The form that the database takes, by the name of an argument."""
 
 
 def timeout(seconds: float) -> TextClause:
@@ -243,7 +306,9 @@ def translated(error: BaseException) -> HindsightError:
         return InvalidArgument(message, hint=hint, sqlstate=code)
     if code == "3F000":
         return SchemaMissing("the database has no schema hindsight yet. Run: hindsight migrate")
-    if not code and isinstance(driver, ValueError | OverflowError | psycopg.DataError):  # a value the driver can't take
+    if not code and isinstance(
+        driver, ValueError | TypeError | AttributeError | OverflowError | psycopg.DataError
+    ):  # a value the driver can't take
         return InvalidArgument(f"a value can't pass between Python and the database: {_first_line(driver)}")
     if not code or code[:2] in ("08", "28", "3D", "53", "57"):
         return DatabaseUnavailable(f"the database can't be reached: {_first_line(driver)}")
@@ -275,7 +340,10 @@ STORE_ARGUMENTS = [
     "context",
     "occurred_at",
     "expires_at",
+    "ttl",
     "metadata",
+    "supersedes",
+    "derived_from",
 ]
 RECALL_ARGUMENTS = [
     "top_k",
@@ -294,10 +362,12 @@ RECALL_ARGUMENTS = [
     "diversity",
     "include_pending",
     "as_of",
+    "valid_at",
     "context",
     "rerank",
     "rewrite",
 ]
+FORGET_ARGUMENTS = ["types", "tags", "all_tags", "session_id", "source", "since", "until", "dry_run"]
 UPDATE_ARGUMENTS = [
     "content",
     "type",
@@ -317,7 +387,7 @@ UPDATE_ARGUMENTS = [
 
 
 def stored_arguments(bank: str, memory: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `store` from a mapping, checked and in the form that the database takes."""
+    """The arguments of `store` from a mapping, checked."""
     refuse_unstorable(memory)
     reject_unknown(
         "store", {name: value for name, value in memory.items() if name not in STORE_ARGUMENTS}, STORE_ARGUMENTS
@@ -325,12 +395,4 @@ def stored_arguments(bank: str, memory: Mapping[str, Any]) -> dict[str, Any]:
     content = memory.get("content", "")
     if not isinstance(content, str):
         raise InvalidArgument(f"content must be a text, got {content!r}")
-    return {
-        **memory,
-        "bank": bank,
-        "content": content,
-        "tags": labels(memory.get("tags")),
-        "entities": labels(memory.get("entities"), "entities"),
-        "occurred_at": moment(memory.get("occurred_at"), "occurred_at"),
-        "expires_at": moment(memory.get("expires_at"), "expires_at"),
-    }
+    return {**memory, "bank": bank, "content": content}

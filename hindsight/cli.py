@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
@@ -27,11 +27,13 @@ from hindsight.command import (
 from hindsight.config import load_settings
 from hindsight.database import database_url, head, migrate, migration_script
 from hindsight.embedding import embedding_provider
+from hindsight.life_commands import complete, confirm, diff, forget, history, pending, reject, restore, state
 from hindsight.measuring_commands import bench_recall, eval_recall, stress_memories
-from hindsight.memory_commands import forget, get, history, recall, restore, should_recall, store
+from hindsight.memory_commands import get, recall, should_recall, store
 from hindsight.postgres_url import sqlalchemy_url
 from hindsight.sync_client import Hindsight
 from hindsight.tuning_commands import calibrate, index
+from hindsight.upkeep_commands import erase, maintain, policy, verify
 
 HELP = """Long-term memory for agents, inside one PostgreSQL database.
 
@@ -40,8 +42,8 @@ Settings come from the environment and from .env: see docs/configuration.md.
 
 Exit codes:
   0    done
-  1    recall found nothing, should-recall says no; or something in the
-       demo or under stress did not hold
+  1    recall found nothing, should-recall says no, verify found a
+       problem; or something in the demo or under stress did not hold
   2    the command line, a value or a setting is wrong
   3    no such bank, memory or model
   4    a conflict with what is stored
@@ -62,8 +64,14 @@ app = App(
     result_action="return_value",
 )
 
-for command in (store, recall, should_recall, get, history, forget, restore):
-    app.command(command)
+GROUPS: dict[str, tuple[Callable[..., object], ...]] = {
+    "Memories": (store, recall, should_recall, get, history, forget, restore),
+    "Belief and the past": (pending, confirm, reject, complete, state, diff),
+    "The upkeep of a bank": (policy, maintain, verify, erase),
+}
+for group, commands in GROUPS.items():
+    for command in commands:
+        app.command(command, group=group)
 app.command(eval_recall, name="eval")
 app.command(bench_recall, name="bench")
 app.command(stress_memories, name="stress")

@@ -5,139 +5,55 @@
 
 from __future__ import annotations
 
-import json
-import random
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Never, Self, TypeVar, cast
+from typing import Any, Never, cast
 from uuid import UUID
 
-from anyio import sleep
 from anyio.to_thread import run_sync
-from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncEngine
 
 from hindsight import reranking, rewriting
 from hindsight.calls import (
+    FORGET_ARGUMENTS,
     MOST_QUERIES,
     RECALL_ARGUMENTS,
-    RETRIED,
     STORE_ARGUMENTS,
-    STORE_VECTORS,
     UPDATE_ARGUMENTS,
+    Duration,
+    Identifiers,
     Labels,
     Moment,
-    call,
     chosen,
     conversation,
-    identifier,
     labels,
-    moment,
     refuse_unstorable,
     reject_unknown,
-    sqlstate,
+    stated,
     stored_arguments,
-    timeout,
-    translated,
-    vector,
 )
-from hindsight.config import Settings, load_settings
-from hindsight.database import database_url, migrate
-from hindsight.embedding import Embedder, embedder_from
-from hindsight.engine import async_engine
-from hindsight.errors import DatabaseError, InvalidEmbedding
 from hindsight.model_endpoint import EndpointFailure
-from hindsight.query_cache import QueryCache
-from hindsight.reranking import Reranker, reranker_from
+from hindsight.operations import AsyncOperations
 from hindsight.results import (
-    BankStatus,
+    Change,
     Context,
     Event,
     Forgotten,
+    Matched,
     Memory,
-    Model,
     Neighbour,
     RecallAdvice,
     Recalled,
     Recollection,
-    SampledMemory,
     Stored,
-    Versions,
 )
-from hindsight.rewriting import Rewriter, rewriter_from
-
-Row = TypeVar("Row")
 
 
-class AsyncHindsight:
+class AsyncHindsight(AsyncOperations):
     """Long-term memory in PostgreSQL. Made by `connect`; an async context manager; safe for concurrent tasks.
 
     Every method raises the error class of the SQLSTATE that the function raised (see `hindsight.errors`),
     DatabaseUnavailable when the database can't be reached, and EmbeddingError when a text can't be embedded:
     then nothing was stored.
     """
-
-    def __init__(
-        self,
-        engine: AsyncEngine,
-        settings: Settings,
-        embedder: Embedder | None,
-        reranker: Reranker | None = None,
-        rewriter: Rewriter | None = None,
-    ) -> None:
-        self._engine = engine
-        self._settings = settings
-        self.embedder = embedder
-        self._reranker = reranker
-        self._rewriter = rewriter
-        self._query_cache = QueryCache(settings.query_cache_seconds)
-        self._is_registered = False
-
-    @classmethod
-    async def connect(cls, url: str | None = None, *, settings: Settings | None = None) -> Self:
-        """Opens a client.
-
-        url: the database; by default that of the settings (`DATABASE_URL`), else the embedded server in the
-        user's data directory, which is started and migrated. The models come from the settings as well.
-        """
-        settings = settings or load_settings()
-        models = embedder_from(settings), reranker_from(settings), rewriter_from(settings)
-        if url is None:
-            url = await run_sync(database_url, settings)
-            if settings.database_url is None:
-                await run_sync(migrate, url)
-        return cls(async_engine(url, settings), settings, *models)
-
-    async def close(self) -> None:
-        """Closes the connections. The client can't be used afterwards."""
-        await self._engine.dispose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def create_bank(
-        self,
-        bank: str,
-        *,
-        description: str | None = None,
-        language: str | None = None,
-        decay_rate: float | None = None,
-    ) -> int:
-        """Makes a bank owned by the caller, or finds the one that the caller owns. Returns its id.
-
-        language: PostgreSQL's text-search configuration (english by default). decay_rate: λ per day (0.01).
-        """
-        return cast(
-            int,
-            await self._value(
-                "create_bank", bank=bank, description=description, language=language, decay_rate=decay_rate
-            ),
-        )
 
     async def store(
         self,
@@ -155,15 +71,23 @@ class AsyncHindsight:
         context: str | None = None,
         occurred_at: Moment | None = None,
         expires_at: Moment | None = None,
+        ttl: Duration | None = None,
         metadata: Mapping[str, Any] | None = None,
+        supersedes: UUID | str | None = None,
+        derived_from: Identifiers | None = None,
         **unknown: Never,
     ) -> Stored:
-        """Stores one memory, and says what became of it: stored, merged, pending, superseding, superseded.
+        """Stores one memory, and says what became of it: stored, merged, pending, superseding, superseded, skipped.
 
-        type: fact (the default), preference, decision, todo, hypothesis, summary, knowledge or lesson.
-        confidence, importance: in [0, 1]; 0.9 and 0.5 by default; below 0.6 a memory is pending.
+        type: fact (the default), preference, decision, todo, temporary, hypothesis, summary, knowledge or lesson.
+        confidence: in [0, 1]; 0.9 by default, 0.6 of what was inferred; below 0.6 a memory is pending.
+        importance: in [0, 1]; by default scored by rules, and what they find trivial is skipped.
         source: user, document, tool or inferred. slot: the key of a thing that has one value at a time.
-        context: what was said around it, found by but not shown. occurred_at: when it was said.
+        context: what was said around it, found by but not shown. occurred_at: when it was said; what was forgotten or
+        corrected since then does not come back.
+        expires_at, ttl: it ends then, or after so long ("7 days"); else as the policy of its type says.
+        supersedes: the memory whose place it takes, whatever the policy. derived_from: those that it was made of; where
+        one of them is forgotten it is not believed any more.
         """
         reject_unknown("store", unknown, STORE_ARGUMENTS)
         given = {name: value for name, value in locals().items() if name in STORE_ARGUMENTS and value is not None}
@@ -175,19 +99,18 @@ class AsyncHindsight:
         Returns what became of each, in their order.
         """
         arguments = [stored_arguments(bank, memory) for memory in memories]
-        embeddable = [given for given in arguments if self.embedder and given["content"].strip()]
-        if self.embedder is not None and embeddable:
-            contents = [given["content"] for given in embeddable]
-            made = await run_sync(self.embedder.passages, contents)
-            for given, embedding in zip(embeddable, made, strict=True):
-                given.update(embedding=vector(embedding), model=self.embedder.model)
-        # In one order for every writer, so that batches with contents in common do not deadlock. Slots come first:
-        # their writers take turns.
+        vectors = await self._passages([given["content"] for given in arguments])
+        # In one order for every writer, so that batches with contents in common do not deadlock. Those with a slot, or
+        # superseding another, come first: their writers take turns.
         order = sorted(
             range(len(arguments)),
-            key=lambda n: (not arguments[n].get("slot"), arguments[n].get("slot") or "", arguments[n]["content"]),
+            key=lambda n: (
+                not (arguments[n].get("slot") or arguments[n].get("supersedes")),
+                arguments[n].get("slot") or "",
+                arguments[n]["content"],
+            ),
         )
-        rows = await self._transaction("store", [arguments[n] for n in order])
+        rows = await self._transaction("store", [{**arguments[n], **vectors[n]} for n in order])
         return [Stored(**row) for _, (row,) in sorted(zip(order, rows, strict=True), key=lambda pair: pair[0])]
 
     async def recall(
@@ -211,6 +134,7 @@ class AsyncHindsight:
         diversity: float | None = None,
         include_pending: bool = False,
         as_of: Moment | None = None,
+        valid_at: Moment | None = None,
         context: str | Sequence[str] | None = None,
         rerank: bool | None = None,
         rewrite: bool | None = None,
@@ -225,7 +149,8 @@ class AsyncHindsight:
         metadata: contains these values, or compares: {"year": {"$gte": 2020}, "status": {"$in": ["open"]}}.
         min_confidence, min_score: in [0, 1]; a min_score takes the place of the default threshold of relevance.
         hops: 1 (the default) follows links, 0 does not. diversity: in [0, 1]; above 0 passes over repetition.
-        include_pending: also what is not believed yet. as_of: what was believed at that moment.
+        include_pending: also what is not believed yet. as_of: what was believed at that moment. valid_at: what was true
+        then, as it is known now: of a value with a history the one that held.
         rerank: let the reranker order what was found; rewrite: let the language model add queries, which `context`, the
         last lines of the conversation, makes better. None: as the settings say. Where one of them fails or takes too
         long, the result goes without it and has a warning.
@@ -259,8 +184,8 @@ class AsyncHindsight:
             tags=labels(tags) or None,
             all_tags=labels(all_tags, "all_tags") or None,
             no_tags=labels(no_tags, "no_tags") or None,
-            since=moment(since, "since"),
-            until=moment(until, "until"),
+            since=since,
+            until=until,
             session_id=session_id,
             entities=labels(entities, "entities") or None,
             metadata=metadata,
@@ -269,7 +194,8 @@ class AsyncHindsight:
             hops=hops,
             diversity=diversity,
             include_pending=include_pending,
-            as_of=moment(as_of, "as_of"),
+            as_of=as_of,
+            valid_at=valid_at,
         )
         if reranker and asks:
             try:
@@ -287,17 +213,13 @@ class AsyncHindsight:
         there whatever the budget; one of more than 500 tokens is shortened.
         """
         memories = await self.recall(bank, query, **arguments)
-        found = await self._transaction(
-            "context_block",
-            [
-                {
-                    "bank": bank,
-                    "memory_ids": [memory.memory_id for memory in memories],
-                    "max_tokens": max_tokens,
-                    "as_of": moment(arguments.get("as_of"), "as_of"),
-                }
-            ],
-        )
+        given = {
+            "memory_ids": [memory.memory_id for memory in memories],
+            "max_tokens": max_tokens,
+            "as_of": arguments.get("as_of"),
+            "valid_at": arguments.get("valid_at"),
+        }
+        found = await self._transaction("context_block", [{"bank": bank, **given}])
         return Context(**found[0][0], memories=memories, warnings=memories.warnings)
 
     async def should_recall(self, bank: str, message: str) -> RecallAdvice:
@@ -306,7 +228,7 @@ class AsyncHindsight:
 
     async def get(self, bank: str, memory_id: UUID | str) -> Memory:
         """One memory by its id. A forgotten one is not there: UnknownMemory."""
-        return (await self._rows(Memory, "get", bank=bank, memory_id=identifier(memory_id)))[0]
+        return (await self._rows(Memory, "get", bank=bank, memory_id=memory_id))[0]
 
     async def update(
         self,
@@ -335,46 +257,88 @@ class AsyncHindsight:
         with Conflict when somebody changed the memory since that version was read.
         """
         reject_unknown("update", unknown, UPDATE_ARGUMENTS)
-        changed = identifier(memory_id)
+        given = {name: value for name, value in locals().items() if name in UPDATE_ARGUMENTS and value is not None}
         refuse_unstorable({"content": content})
-        embedding = None
-        if content is not None and content.strip() and self.embedder is not None:
-            embedding = (await run_sync(self.embedder.passages, [content]))[0]
-        await self._value(
-            "update_memory",
-            bank=bank,
-            memory_id=changed,
-            content=content,
-            type=type,
-            tags=labels(tags),
-            confidence=confidence,
-            importance=importance,
-            slot=slot,
-            entities=labels(entities, "entities"),
-            context=context,
-            occurred_at=moment(occurred_at, "occurred_at"),
-            expires_at=moment(expires_at, "expires_at"),
-            metadata=metadata,
-            clear=labels(clear, "clear"),
-            reason=reason,
-            expected_version=expected_version,
-            embedding=vector(embedding),
-            model=self.embedder.model if self.embedder and embedding else None,
-        )
-        return await self.get(bank, changed)
+        (made,) = await self._passages([content]) if isinstance(content, str) else ({},)
+        await self._value("update_memory", bank=bank, memory_id=memory_id, **given, **made)
+        return await self.get(bank, memory_id)
 
-    async def forget(self, bank: str, memory_id: UUID | str, reason: str | None = None) -> Forgotten:
+    async def forget(self, bank: str, memory_id: UUID | str, reason: str) -> Forgotten:
         """Forgets a memory: gone from every channel at once, restorable; a second time changes nothing."""
-        return (await self._rows(Forgotten, "forget", bank=bank, memory_id=identifier(memory_id), reason=reason))[0]
+        why = stated(reason, "forget")
+        return (await self._rows(Forgotten, "forget", bank=bank, memory_id=memory_id, reason=why))[0]
+
+    async def forget_matching(
+        self,
+        bank: str,
+        reason: str,
+        *,
+        types: Labels | None = None,
+        tags: Labels | None = None,
+        all_tags: Labels | None = None,
+        session_id: str | None = None,
+        source: str | None = None,
+        since: Moment | None = None,
+        until: Moment | None = None,
+        dry_run: bool = False,
+        **unknown: Never,
+    ) -> list[Matched]:
+        """Forgets every memory that passes all of the filters, whatever its state; each can be restored.
+
+        dry_run: only lists them. The filters are recall's; without any it is refused. Returns the memories, the newest
+        first.
+        """
+        reject_unknown("forget_matching", unknown, FORGET_ARGUMENTS)
+        given = {name: value for name, value in locals().items() if name in FORGET_ARGUMENTS}
+        return await self._rows(
+            Matched, "forget_matching", bank=bank, reason=stated(reason, "forget_matching"), **given
+        )
+
+    async def forget_bank(self, bank: str, reason: str) -> int:
+        """Forgets every memory of a bank; each can be restored. For its owner. Returns how many."""
+        return cast(int, await self._value("forget_bank", bank=bank, reason=stated(reason, "forget_bank")))
 
     async def restore(self, bank: str, memory_id: UUID | str, reason: str | None = None) -> Memory:
         """Takes a forgetting back. Conflict when its content or slot is taken meanwhile."""
-        await self._value("restore", bank=bank, memory_id=identifier(memory_id), reason=reason)
+        await self._value("restore", bank=bank, memory_id=memory_id, reason=reason)
         return await self.get(bank, memory_id)
+
+    async def pending(self, bank: str, most: int = 100) -> list[Memory]:
+        """What waits to be believed, the newest first: a queue to review with `confirm` and `reject`."""
+        return await self._rows(Memory, "pending", bank=bank, most=most)
+
+    async def confirm(self, bank: str, memory_id: UUID | str, reason: str | None = None) -> Memory:
+        """Somebody who knows says that it is so: what was pending or a hypothesis is believed. Returns the memory."""
+        await self._value("confirm", bank=bank, memory_id=memory_id, reason=reason)
+        return await self.get(bank, memory_id)
+
+    async def reject(self, bank: str, memory_id: UUID | str, reason: str | None = None) -> Forgotten:
+        """Somebody who knows says that what is pending is not so: it is forgotten."""
+        return (await self._rows(Forgotten, "reject", bank=bank, memory_id=memory_id, reason=reason))[0]
+
+    async def complete(self, bank: str, memory_id: UUID | str, reason: str | None = None) -> Memory:
+        """A todo is done: it stays, says so, and does not expire. Returns the memory."""
+        await self._value("complete", bank=bank, memory_id=memory_id, reason=reason)
+        return await self.get(bank, memory_id)
+
+    async def note_recall(self, bank: str, memory_ids: Identifiers) -> int:
+        """Says that memories were recalled, so that `maintain` puts none of them away as unused. Returns how many."""
+        return cast(int, await self._value("note_recall", bank=bank, memory_ids=memory_ids))
 
     async def history(self, bank: str, memory_id: UUID | str) -> list[Event]:
         """A memory's life, oldest event first, its forgetting included."""
-        return await self._rows(Event, "history", bank=bank, memory_id=identifier(memory_id))
+        return await self._rows(Event, "history", bank=bank, memory_id=memory_id)
+
+    async def state(self, bank: str, as_of: Moment | None = None, states: Labels | None = None) -> list[Memory]:
+        """What a bank held at a moment (now by default), as it was then, the newest first.
+
+        states: live (the default), pending, expired, superseded, archived, deleted.
+        """
+        return await self._rows(Memory, "state", bank=bank, as_of=as_of, states=states)
+
+    async def diff(self, bank: str, since: Moment, until: Moment | None = None) -> list[Change]:
+        """What a bank learned, corrected and forgot between two moments, the oldest first; `until` now by default."""
+        return await self._rows(Change, "diff", bank=bank, since=since, until=until)
 
     async def link(
         self,
@@ -389,34 +353,17 @@ class AsyncHindsight:
         relation: related, causes, solves, part_of, contradicts, evolved_into, derived_from, or your own.
         weight: in [0, 1]; linking again changes it.
         """
-        return cast(
-            bool,
-            await self._value(
-                "link",
-                bank=bank,
-                from_id=identifier(from_id, "from_id"),
-                to_id=identifier(to_id, "to_id"),
-                relation=relation,
-                weight=weight,
-            ),
-        )
+        given = {"from_id": from_id, "to_id": to_id, "relation": relation, "weight": weight}
+        return cast(bool, await self._value("link", bank=bank, **given))
 
     async def unlink(self, bank: str, from_id: UUID | str, to_id: UUID | str, relation: str | None = None) -> int:
         """Takes the links from one memory to another away, of one relation or all. Returns how many."""
-        return cast(
-            int,
-            await self._value(
-                "unlink",
-                bank=bank,
-                from_id=identifier(from_id, "from_id"),
-                to_id=identifier(to_id, "to_id"),
-                relation=relation,
-            ),
-        )
+        given = {"from_id": from_id, "to_id": to_id, "relation": relation}
+        return cast(int, await self._value("unlink", bank=bank, **given))
 
     async def neighbours(self, bank: str, memory_id: UUID | str) -> list[Neighbour]:
         """The live memories that a memory is linked with, in either direction, the heaviest link first."""
-        return await self._rows(Neighbour, "neighbours", bank=bank, memory_id=identifier(memory_id))
+        return await self._rows(Neighbour, "neighbours", bank=bank, memory_id=memory_id)
 
     async def log_turn(
         self,
@@ -434,193 +381,12 @@ class AsyncHindsight:
 
         With a `sequence`, logging the same turn again changes nothing, and another turn there is a Conflict.
         """
-        return cast(
-            int,
-            await self._value(
-                "log_turn",
-                bank=bank,
-                session_id=session_id,
-                role=role,
-                content=content,
-                tool_calls=tool_calls,
-                occurred_at=moment(occurred_at, "occurred_at"),
-                metadata=metadata,
-                sequence=sequence,
-            ),
-        )
-
-    async def status(self) -> list[BankStatus]:
-        """Every bank that the caller may read, with what it holds."""
-        return await self._rows(BankStatus, "status")
-
-    async def versions(self) -> Versions:
-        """The versions of PostgreSQL, pgvector and the schema."""
-        return (await self._rows(Versions, "versions"))[0]
-
-    async def maintain(self, bank: str) -> dict[str, int]:
-        """Keeps a bank quick: counts the words of a large one. Returns what it did."""
-        rows = (await self._transaction("maintain", [{"bank": bank}]))[0]
-        return {row["task"]: row["affected"] for row in rows}
-
-    async def embed_pending(self, bank: str, batch_size: int = 64) -> int:
-        """Embeds the memories of a bank that have no embedding yet. Returns how many it embedded."""
-        embedded = 0
-        while self.embedder is not None:
-            waiting = (await self._transaction("unembedded", [{"bank": bank, "most": batch_size}]))[0]
-            if not waiting:
-                break
-            made = await run_sync(self.embedder.passages, [row["content"] for row in waiting])
-            done = await self._transaction(
-                "embed_memory",
-                [
-                    {
-                        "bank": bank,
-                        "memory_id": row["memory_id"],
-                        "version": row["version"],
-                        "embedding": vector(embedding),
-                        "model": self.embedder.model,
-                    }
-                    for row, embedding in zip(waiting, made, strict=True)
-                ],
-            )
-            embedded += sum(row["embed_memory"] for (row,) in done)
-        return embedded
-
-    async def reembed(self, bank: str) -> int:
-        """Makes the configured embedding model the bank's, and embeds its memories anew. Returns how many.
-
-        Until a memory has its new embedding it is found by its words.
-        """
-        if self.embedder is None:
-            return 0
-        await self.register_model()
-        await self._value("set_bank_model", bank=bank, model=self.embedder.model)
-        return await self.embed_pending(bank)
-
-    async def register_model(self) -> None:
-        """Puts the configured embedding model into the registry and makes its index; a registered one stays as it is.
-
-        Storing and reembedding do it by themselves.
-        """
-        if self.embedder is None:
-            return
-        embedder = self.embedder
-        dimensions = await run_sync(lambda: embedder.dimensions)
         given = {
-            "model": embedder.model,
-            "dimensions": dimensions,
-            "floor": embedder.floor,
-            "recall_threshold": embedder.recall_threshold,
-            "merge_threshold": embedder.merge_threshold,
-            **self._settings.hnsw,
+            "tool_calls": tool_calls,
+            "occurred_at": occurred_at,
+            "metadata": metadata,
+            "sequence": sequence,
         }
-        await self._transaction("register_model", [given])
-        self._is_registered = True
-
-    async def models(self) -> list[Model]:
-        """The registered embedding models, with their thresholds and the settings of their indexes."""
-        return await self._rows(Model, "models")
-
-    async def set_thresholds(
-        self,
-        model: str,
-        *,
-        floor: float | None = None,
-        recall_threshold: float | None = None,
-        merge_threshold: float | None = None,
-    ) -> None:
-        """Changes what is given of a model's cosines; the next recall goes by them. For operators."""
-        given = {"floor": floor, "recall_threshold": recall_threshold, "merge_threshold": merge_threshold}
-        await self._transaction("set_thresholds", [{"model": model, **given}])
-
-    async def set_index(
-        self, model: str, *, m: int | None = None, ef_construction: int | None = None, ef_search: int | None = None
-    ) -> bool:
-        """Changes what is given of a model's HNSW index. For operators.
-
-        m (2 to 100) or ef_construction (4 to 1,000, at least twice m) build it anew, while memories are read and
-        written, and return when that is done: True. ef_search (1 to 1,000) counts from the next recall on.
-        """
-        given = {"m": m, "ef_construction": ef_construction, "ef_search": ef_search, "build_now": False}
-        rows = (await self._transaction("set_index", [{"model": model, **given}]))[0]
-        try:
-            async with self._engine.connect() as connection:
-                connection = await connection.execution_options(isolation_level="AUTOCOMMIT")
-                for row in rows:  # they may not run in a transaction
-                    await connection.exec_driver_sql(row["set_index"])
-        except (SQLAlchemyError, OSError) as error:
-            raise translated(error) from None
-        return bool(rows)
-
-    async def sample_memories(self, bank: str, most: int = 100) -> list[SampledMemory]:
-        """Live memories of a bank with their embeddings, drawn at random: at most so many, each once."""
-        model = self.embedder.model if self.embedder else None
-        rows = (await self._transaction("sample_memories", [{"bank": bank, "most": most, "model": model}]))[0]
-        return [SampledMemory(**{**row, "embedding": json.loads(row["embedding"])}) for row in rows]
-
-    async def _embedded(self, query: str) -> str | None:
-        """A query's embedding, as recall takes it: from this process, the database, or the model. None without one."""
-        if self.embedder is None or not query.strip():
-            return None
-        model = self.embedder.model
-        embedding = self._query_cache.get(model, query) or await self._cached_embedding(model, query)
-        if embedding is None:
-            made, is_new = await run_sync(self._query_cache.embed, self.embedder, query)
-            if is_new:
-                await self._cache_embedding(model, query, made)
-            embedding = made
-        return embedding
-
-    async def _cached_embedding(self, model: str, query: str) -> str | None:
-        """The vector that the database keeps. What it has against its cache is no reason not to recall."""
-        if not self._query_cache.seconds:
-            return None
-        try:
-            found: str | None = await self._value("cached_embedding", model=model, query=query)
-        except DatabaseError:
-            return None
-        if found is not None:
-            self._query_cache.keep(model, query, found)
-        return found
-
-    async def _cache_embedding(self, model: str, query: str, embedding: str) -> None:
-        """Lets the database keep a vector, if it can. One that it refuses is not kept here either."""
-        seconds = self._query_cache.seconds
-        try:
-            if seconds:
-                await self._value(
-                    "cache_embedding", model=model, query=query, embedding=embedding, seconds=float(seconds)
-                )
-        except InvalidEmbedding:
-            self._query_cache.drop(model, query)
-        except DatabaseError:
-            return
-
-    async def _rows(self, result: type[Row], function: str, **arguments: Any) -> list[Row]:
-        return [result(**row) for row in (await self._transaction(function, [arguments]))[0]]
-
-    async def _value(self, function: str, **arguments: Any) -> Any:
-        return (await self._transaction(function, [arguments]))[0][0][function]
-
-    async def _transaction(self, function: str, many: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
-        """The rows of each call of a function; all calls in one transaction, run again when it lost a race."""
-        stores_vectors = function in STORE_VECTORS and any(given.get("model") for given in many)
-        if stores_vectors and not self._is_registered:
-            await self.register_model()
-        calls = [call(function, arguments) for arguments in many]
-        limit = self._settings.statement_timeout
-        for attempt in range(1, 11):
-            try:
-                async with self._engine.begin() as connection:
-                    if limit is not None:  # for this transaction: a pooler's connection is shared
-                        await connection.execute(timeout(limit))
-                    found = []
-                    for statement, parameters in calls:
-                        rows = (await connection.execute(statement, parameters)).mappings()
-                        found.append([dict(row) for row in rows])
-                    return found
-            except (SQLAlchemyError, OSError) as error:
-                if attempt == 10 or sqlstate(error) not in RETRIED:
-                    raise translated(error) from None
-            await sleep(random.uniform(0, 0.02 * attempt))  # noqa: S311 so that the two do not meet again
-        raise AssertionError("unreachable")
+        return cast(
+            int, await self._value("log_turn", bank=bank, session_id=session_id, role=role, content=content, **given)
+        )

@@ -117,7 +117,7 @@ def function_drift(connection: Connection) -> list[str]:
         return [f"sql/ can't be applied over this schema: {error.orig}"]
     finally:
         savepoint.rollback()
-    defined = Counter(re.findall(r"^CREATE OR REPLACE FUNCTION hindsight\.(\w+)", script, re.MULTILINE))
+    defined = Counter(re.findall(r"^CREATE OR REPLACE (?:FUNCTION|PROCEDURE) hindsight\.(\w+)", script, re.MULTILINE))
     surplus = Counter(row[0] for row in after.values()) - defined
     found = [f"function {name} is missing" for name in after.keys() - before.keys()]
     found += [f"a function {name} is not in sql/" for name in surplus]

@@ -117,7 +117,8 @@ class _Story:
         occurred_at = _moment(session, memory["turn"])
         stored = self.client.store(self.bank, memory["content"], occurred_at=occurred_at, source="user", **given)
         tables.show(Text(f"  {memory['content']}"), Text.assemble("    ", tables.stored_line(stored), style="dim"))
-        self.ids[memory["content"]] = stored.memory_id
+        if stored.memory_id:
+            self.ids[memory["content"]] = stored.memory_id
         return stored
 
     def content(self, *, slot: str) -> str:

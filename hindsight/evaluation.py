@@ -175,12 +175,17 @@ def _store(client: Hindsight, bank: str, corpus: Corpus) -> Iterator[tuple[UUID,
                 "context": one.context,
                 "session_id": one.session_id,
                 "occurred_at": one.occurred_at,
+                "importance": 0.5,  # else the gate would skip some
                 "metadata": {"passage_id": one.passage_id},
             }
             for one in passages
         ]
         stored = client.store_many(bank, memories)
-        yield from zip((one.memory_id for one in stored), (one.passage_id for one in passages), strict=True)
+        yield from (
+            (one.memory_id, passage.passage_id)
+            for one, passage in zip(stored, passages, strict=True)
+            if one.memory_id is not None
+        )
 
 
 def _ask(

@@ -1,4 +1,4 @@
-"""The MCP server: four tools over the memory service, and the guidance that tells a model when to use them.
+"""The MCP server: six tools over the memory service, and the guidance that tells a model when to use them.
 
 `python -m hindsight.mcp_server` serves one client over standard input and output.
 """
@@ -15,6 +15,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC
 from importlib.metadata import version
 from typing import Any
 
@@ -28,9 +29,9 @@ from pydantic_core import to_jsonable_python
 from hindsight.arguments import perform
 from hindsight.config import Settings, load_settings
 from hindsight.errors import HindsightError
-from hindsight.guidance import FORGET, GUIDANCE, RECALL, STORE, UPDATE
+from hindsight.guidance import CONFIRM, FORGET, GUIDANCE, HISTORY, RECALL, STORE, UPDATE
 from hindsight.refusals import INTERNAL, is_internal, refusal
-from hindsight.results import Context
+from hindsight.results import Context, Event
 from hindsight.service import MemoryService, log
 from hindsight.surrogates import RewrittenLines, restored
 
@@ -55,6 +56,7 @@ TOOLS = (
         "store",
         STORE,
         ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False),
+        unlisted=("derived_from",),
     ),
     ToolPlan(
         ("memory_recall", "search_memory"),
@@ -74,6 +76,18 @@ TOOLS = (
         "forget",
         FORGET,
         ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False),
+    ),
+    ToolPlan(
+        ("memory_confirm",),
+        "confirm",
+        CONFIRM,
+        ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=False),
+    ),
+    ToolPlan(
+        ("memory_history",),
+        "history",
+        HISTORY,
+        ToolAnnotations(read_only_hint=True, open_world_hint=False),
     ),
 )
 """The tools, with the names that other memory servers use."""
@@ -97,13 +111,36 @@ class MemoryTool(FunctionTool):
 
 
 def answer(result: Any) -> ToolResult:
-    """A result as structured content, and as text: what was recalled as its block, all else as the same JSON, short."""
+    """A result as structured content, and as text.
+
+    The text is the block of what was recalled, a line for each event of a history, and else the same JSON, short.
+    """
     structured = to_jsonable_python(result)
+    if isinstance(result, list):
+        return ToolResult(content=life(result), structured_content={"events": structured})
     if isinstance(result, Context):
         text = result.block or "Nothing relevant is remembered."
     else:
         text = json.dumps(_compact(structured), ensure_ascii=False, separators=(",", ":"))
     return ToolResult(content=text, structured_content=structured)
+
+
+def life(events: list[Event]) -> str:
+    """A memory's events, each with what it changed on lines of its own. Values are JSON: none can leave its line."""
+    lines = []
+    for event in events:
+        why = f": {_quoted(event.reason)}" if event.reason else ""
+        lines.append(f"{event.at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC {event.action} by {event.principal}{why}")
+        before, after = event.before or {}, event.after or {}
+        for name in [*before, *(after.keys() - before.keys())] if before else after:
+            values = [_quoted(values[name]) for values in (before, after) if values.get(name) not in (None, [], {})]
+            if values:
+                lines.append(f"  {name}: {' → '.join(values)}{'' if name in after else ' → nothing'}")
+    return "\n".join(lines)
+
+
+def _quoted(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _compact(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The commands on a bank's memories: store, recall, get, history, forget, restore."""
+"""The commands that keep and find a bank's memories: store, recall, should-recall, get."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ def _no_option(_: object, value: str) -> None:
 
 
 MemoryId = Annotated[str, Parameter(help="The memory's id, as store and recall show it.")]
-Reason = Annotated[str | None, Parameter(help="Why; kept in the memory's history.")]
 Tags = Annotated[list[str] | None, Parameter(name=["--tags", "--tag"], help="Tags: a,b or repeated.")]
 SAID = "ISO 8601, UTC where it names no zone: 2026-03-01T09:30."
 
@@ -39,13 +38,20 @@ def store(
     slot: Annotated[str | None, Parameter(help="Key of a thing with one value at a time: project.database.")] = None,
     session_id: Annotated[str | None, Parameter(help="The conversation that it comes from.")] = None,
     confidence: Annotated[float | None, Parameter(help="0 to 1; 0.9 by default; under 0.6 it is pending.")] = None,
-    importance: Annotated[float | None, Parameter(help="0 to 1; 0.5 by default.")] = None,
+    importance: Annotated[
+        float | None, Parameter(help="0 to 1; by default judged by rules, which skip small talk.")
+    ] = None,
     source: Annotated[str | None, Parameter(help="user, document, tool or inferred.")] = None,
     entities: Annotated[list[str] | None, Parameter(help="Who and what it is about: a,b or repeated.")] = None,
     context: Annotated[str | None, Parameter(help="What was said around it: found by, not shown.")] = None,
     occurred_at: Annotated[str | None, Parameter(help=f"When it was said. {SAID}")] = None,
     expires_at: Annotated[str | None, Parameter(help=f"Not recalled from then on. {SAID}")] = None,
+    ttl: Annotated[str | None, Parameter(help="Not recalled after so long: 7 days, 12 hours.")] = None,
     metadata: Annotated[str | None, Parameter(help="The application's own data: a JSON object.")] = None,
+    supersedes: Annotated[str | None, Parameter(help="The id of the memory whose place it takes.")] = None,
+    derived_from: Annotated[
+        list[str] | None, Parameter(help="Ids of the memories that it was made of: a,b or repeated.")
+    ] = None,
     common: Common = COMMON,
 ) -> None:
     """Store one memory, and say what became of it. The bank is made if it does not exist."""
@@ -67,7 +73,10 @@ def store(
             context=context,
             occurred_at=occurred_at,
             expires_at=expires_at,
+            ttl=ttl,
             metadata=json_object(metadata, "metadata"),
+            supersedes=supersedes,
+            derived_from=label_list(derived_from),
         )
         try:
             stored = attempt()
@@ -100,6 +109,7 @@ def recall(
     diversity: Annotated[float | None, Parameter(help="0 to 1; passes over what repeats better results.")] = None,
     include_pending: Annotated[bool, Parameter(help="Also what is not believed yet.")] = False,
     as_of: Annotated[str | None, Parameter(help=f"What was believed at that moment. {SAID}")] = None,
+    valid_at: Annotated[str | None, Parameter(help=f"What was true at that moment. {SAID}")] = None,
     rerank: Annotated[
         bool | None, Parameter(negative="--no-rerank", help="Let the reranker order them; HINDSIGHT_RERANK.")
     ] = None,
@@ -131,6 +141,7 @@ def recall(
             "diversity": diversity,
             "include_pending": include_pending,
             "as_of": as_of,
+            "valid_at": valid_at,
             "rerank": rerank,
             "rewrite": rewrite,
             "context": context,
@@ -174,27 +185,3 @@ def get(memory_id: MemoryId, /, *, common: Common = COMMON) -> None:
     with client:
         found = client.get(bank, memory_id)
     show(common.as_json, found, tables.memory_table(found))
-
-
-def history(memory_id: MemoryId, /, *, common: Common = COMMON) -> None:
-    """Show a memory's life: who did what to it, when and why, its forgetting included."""
-    client, bank = common.open()
-    with client:
-        events = client.history(bank, memory_id)
-    show(common.as_json, events, *tables.event_lines(events))
-
-
-def forget(memory_id: MemoryId, /, *, reason: Reason = None, common: Common = COMMON) -> None:
-    """Forget a memory: no recall finds it any more. `restore` takes it back."""
-    client, bank = common.open()
-    with client:
-        forgotten = client.forget(bank, memory_id, reason)
-    show(common.as_json, forgotten, f"{forgotten.outcome} {forgotten.memory_id}")
-
-
-def restore(memory_id: MemoryId, /, *, reason: Reason = None, common: Common = COMMON) -> None:
-    """Take a forgetting back."""
-    client, bank = common.open()
-    with client:
-        restored = client.restore(bank, memory_id, reason)
-    show(common.as_json, restored, f"restored {restored.memory_id}: it is {restored.state}")

@@ -7,7 +7,7 @@ keep earlier versions and leave an event. Row-level security shows a login only 
 from __future__ import annotations
 
 import uuid
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
@@ -20,6 +20,7 @@ from sqlalchemy import (
     Identity,
     Index,
     Integer,
+    Interval,
     LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
@@ -60,6 +61,15 @@ class Vector(HalfVector):
 
     def get_col_spec(self, **_: Any) -> str:
         return "vector" if self.dimensions is None else f"vector({self.dimensions})"
+
+
+class TransactionId(UserDefinedType[int]):
+    """PostgreSQL's `xid8`."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        return "xid8"
 
 
 class Base(DeclarativeBase):
@@ -106,12 +116,24 @@ class MemoryType(Base):
     __table_args__ = (
         CheckConstraint("decay_rate >= 0", name="memory_type_decay_rate_check"),
         CheckConstraint("weight BETWEEN 0 AND 1", name="memory_type_weight_check"),
+        CheckConstraint("ttl >= '0'", name="memory_type_ttl_check"),
+        CheckConstraint("on_conflict IN ('overwrite', 'history', 'confident')", name="memory_type_on_conflict_check"),
         {"comment": "The types of memory."},
     )
 
     type: Mapped[str] = mapped_column(Text, primary_key=True)
     decay_rate: Mapped[float | None] = mapped_column(Double, comment="λ per day; NULL: the bank's.")
     weight: Mapped[float] = mapped_column(Double, server_default=text("1"), comment="Type weight of the score.")
+    ttl: Mapped[timedelta] = mapped_column(
+        Interval,
+        server_default=text("'0'"),
+        comment="How long such a memory lives when it is not told; 0: for good.",
+    )
+    on_conflict: Mapped[str] = mapped_column(
+        Text,
+        server_default=text("'confident'"),
+        comment="What a new value of a slot does: overwrite, history or confident.",
+    )
     description: Mapped[str] = mapped_column(Text)
 
 
@@ -139,6 +161,9 @@ class Bank(Base):
         comment="Live memories when its words were last counted; NULL: small, counted at each recall.",
     )
     average_length: Mapped[float | None] = mapped_column(Double, comment="Mean lexemes of those memories.")
+    allowed_tags: Mapped[list[str] | None] = mapped_column(
+        ARRAY(Text), comment="The tags that its memories may have; NULL: any."
+    )
     created_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
 
 
@@ -147,6 +172,8 @@ class BankType(Base):
     __table_args__ = (
         CheckConstraint("decay_rate >= 0", name="bank_type_decay_rate_check"),
         CheckConstraint("weight BETWEEN 0 AND 1", name="bank_type_weight_check"),
+        CheckConstraint("ttl >= '0'", name="bank_type_ttl_check"),
+        CheckConstraint("on_conflict IN ('overwrite', 'history', 'confident')", name="bank_type_on_conflict_check"),
         {"comment": "Where a bank departs from the defaults of memory_type."},
     )
 
@@ -158,6 +185,27 @@ class BankType(Base):
     )
     decay_rate: Mapped[float | None] = mapped_column(Double, comment="λ per day; NULL: the type's or the bank's.")
     weight: Mapped[float | None] = mapped_column(Double, comment="Type weight of the score; NULL: the type's.")
+    ttl: Mapped[timedelta | None] = mapped_column(
+        Interval,
+        comment="How long such a memory lives when it is not told; 0: for good; NULL: as the type says.",
+    )
+    on_conflict: Mapped[str | None] = mapped_column(
+        Text, comment="What a new value of a slot does; NULL: as the type says."
+    )
+
+
+class TagAlias(Base):
+    __tablename__ = "tag_alias"
+    __table_args__ = (
+        CheckConstraint("alias <> tag", name="tag_alias_check"),
+        {"comment": "Other spellings of a bank's tags."},
+    )
+
+    bank_id: Mapped[int] = mapped_column(
+        ForeignKey("hindsight.bank.bank_id", name="tag_alias_bank_id_fkey"), primary_key=True
+    )
+    alias: Mapped[str] = mapped_column(Text, primary_key=True, comment="As it may be written.")
+    tag: Mapped[str] = mapped_column(Text, comment="As it is kept.")
 
 
 class Access(Base):
@@ -237,6 +285,7 @@ class _MemoryColumns:
     confirmations: Mapped[int] = mapped_column(Integer, comment="How often it was confirmed after it was stored.")
     changed_at: Mapped[datetime] = mapped_column(Timestamp, comment="When this version began.")
     expires_at: Mapped[datetime | None] = mapped_column(Timestamp, comment="Not live from then on.")
+    completed_at: Mapped[datetime | None] = mapped_column(Timestamp, comment="When a todo was done.")
     deleted_at: Mapped[datetime | None] = mapped_column(Timestamp, comment="When it was forgotten.")
     superseded_by: Mapped[uuid.UUID | None] = mapped_column(Uuid, comment="The memory that took its place.")
     archived_at: Mapped[datetime | None] = mapped_column(Timestamp, comment="When it was put away, as expired.")
@@ -305,9 +354,38 @@ class Memory(_MemoryColumns, Base):
             "created_at",
             postgresql_where=text(f"{CURRENT} AND embedding IS NULL"),
         ),
+        Index(
+            "memory_gone_content_idx",
+            "bank_id",
+            "digest",
+            postgresql_where=text("deleted_at IS NOT NULL OR superseded_by IS NOT NULL"),
+        ),
+        Index(
+            "memory_gone_slot_idx",
+            "bank_id",
+            "slot",
+            postgresql_where=text("deleted_at IS NOT NULL AND slot IS NOT NULL"),
+        ),
+        Index(
+            "memory_valid_idx",
+            "bank_id",
+            "valid_to",
+            postgresql_where=text("deleted_at IS NULL AND archived_at IS NULL AND valid_to IS NOT NULL"),
+        ),
+        Index("memory_trivial_idx", "bank_id", "confirmed_at", postgresql_where=text(f"{LIVE} AND importance < 0.3")),
+        Index(
+            "memory_unused_idx",
+            "bank_id",
+            "confirmed_at",
+            postgresql_where=text(f"{LIVE} AND importance >= 0.3 AND importance < 0.5 AND confirmations = 0"),
+        ),
         {"comment": "One distilled sentence that is worth keeping. The layer that recall searches."},
     )
 
+    valid_to: Mapped[datetime | None] = mapped_column(
+        Timestamp,
+        comment="Until when it was true, of a value that another has followed: it remains answerable by date.",
+    )
     digest: Mapped[bytes] = mapped_column(
         LargeBinary,
         Computed("hindsight.content_digest_v1(content)", persisted=True),
@@ -344,6 +422,9 @@ class MemoryVersion(_MemoryColumns, Base):
     )
 
     version: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    valid_to: Mapped[datetime | None] = mapped_column(
+        Timestamp, comment="Until when it was true, of a value that another has followed."
+    )
     digest: Mapped[bytes] = mapped_column(LargeBinary)
     document: Mapped[str] = mapped_column(TSVECTOR)
     believed_until: Mapped[datetime] = mapped_column(Timestamp, comment="When the next version began.")
@@ -402,6 +483,58 @@ class Event(Base):
     reason: Mapped[str | None] = mapped_column(Text)
     before: Mapped[dict[str, Any] | None] = mapped_column(JSONB, comment="The values that changed, as they were.")
     after: Mapped[dict[str, Any] | None] = mapped_column(JSONB, comment="The values that changed, as they became.")
+    salt: Mapped[bytes | None] = mapped_column(
+        LargeBinary,
+        comment="Random; goes with the content when that is erased, so that nobody can guess it from the digest.",
+    )
+    digest: Mapped[bytes] = mapped_column(
+        LargeBinary, comment="Of salt, reason, before and after: what remains of them when they are erased."
+    )
+
+
+class EventSeal(Base):
+    __tablename__ = "event_seal"
+    __table_args__ = (
+        ForeignKeyConstraint(["bank_id"], ["hindsight.bank.bank_id"], name="event_seal_bank_id_fkey"),
+        CheckConstraint(
+            "(digest IS NULL) = (sealed_at IS NULL) AND (digest IS NULL) = (events IS NULL)", name="event_seal_check"
+        ),
+        {"comment": "Seals of the event trail: each holds the digest of its events and of the seal before."},
+    )
+
+    bank_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    seal_id: Mapped[int] = mapped_column(
+        Integer, primary_key=True, autoincrement=False, comment="From 1, without gaps, in each bank."
+    )
+    last_event: Mapped[int] = mapped_column(
+        BigInteger, comment="It seals the events after those of the seal before, up to this one."
+    )
+    events: Mapped[int | None] = mapped_column(Integer, comment="How many events it seals; NULL until it is closed.")
+    digest: Mapped[bytes | None] = mapped_column(LargeBinary, comment="NULL until it is closed.")
+    settles_at: Mapped[int] = mapped_column(
+        TransactionId,
+        comment="When every transaction before this one has ended, no event up to last_event can come any more.",
+    )
+    sealed_at: Mapped[datetime | None] = mapped_column(Timestamp)
+
+
+class MemoryUse(Base):
+    __tablename__ = "memory_use"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["bank_id", "memory_id"],
+            ["hindsight.memory.bank_id", "hindsight.memory.memory_id"],
+            name="memory_use_memory_fkey",
+        ),
+        Index("memory_use_first_idx", "bank_id", "first_at"),
+        {"comment": "How often memories were recalled, as far as whoever recalled them said so (note_recall)."},
+    )
+
+    bank_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    memory_id: Mapped[uuid.UUID] = mapped_column(Uuid, primary_key=True)
+    recalls: Mapped[int] = mapped_column(Integer, server_default=text("1"))
+    first_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
+    last_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
 
 
 class WordStatistics(Base):

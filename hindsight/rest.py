@@ -46,7 +46,7 @@ class Refused(Exception):  # noqa: N818
 
 
 def rest_routes(service: MemoryService) -> list[Route]:
-    """`GET /health`, `GET|PATCH|DELETE /api/memory/{memory_id}`, and `POST` to the other routes of `/api`."""
+    """`/health`, and the routes of `/api`: `GET` for what reads by address, `POST` for what is asked or done."""
 
     async def store(request: Request) -> Response:
         return _json(await perform(service.store, "store", await _sent(request)), 201)
@@ -56,11 +56,21 @@ def rest_routes(service: MemoryService) -> list[Route]:
         # Beside the list, not around it: what is read as a list stays one where a step was left out.
         return _json(found.memories, headers={WARNINGS: json.dumps(found.warnings)} if found.warnings else None)
 
-    async def context(request: Request) -> Response:
-        return _json(await perform(service.recall, "context", await _sent(request)))
+    def posted(name: str, call: Callable[..., Awaitable[Any]], *, may_be_empty: bool = True) -> Endpoint:
+        async def endpoint(request: Request) -> Response:
+            return _json(await perform(call, name, await _sent(request, may_be_empty=may_be_empty)))
 
-    async def should_recall(request: Request) -> Response:
-        return _json(await perform(service.should_recall, "should_recall", await _sent(request)))
+        return endpoint
+
+    def read(name: str, call: Callable[..., Awaitable[Any]]) -> Endpoint:
+        async def endpoint(request: Request) -> Response:
+            return _json(await perform(call, name, _parameters(request)))
+
+        return endpoint
+
+    async def forget(request: Request) -> Response:
+        sent = await _sent(request)
+        return _json(await perform(service.forget if "memory_id" in sent else service.forget_matching, "forget", sent))
 
     async def memory(request: Request) -> Response:
         found: Memory | Forgotten
@@ -91,9 +101,17 @@ def rest_routes(service: MemoryService) -> list[Route]:
         Route("/health", health, methods=["GET"]),
         Route("/api/memory", _told(store), methods=["POST"]),
         Route("/api/recall", _told(recall), methods=["POST"]),
-        Route("/api/context", _told(context), methods=["POST"]),
-        Route("/api/should_recall", _told(should_recall), methods=["POST"]),
+        Route("/api/context", _told(posted("context", service.recall, may_be_empty=False)), methods=["POST"]),
+        Route("/api/should_recall", _told(posted("should_recall", service.should_recall)), methods=["POST"]),
+        Route("/api/forget", _told(forget), methods=["POST"]),
+        Route("/api/maintain", _told(posted("maintain", service.maintain)), methods=["POST"]),
+        Route("/api/pending", _told(read("pending", service.pending)), methods=["GET"]),
+        Route("/api/state", _told(read("state", service.state)), methods=["GET"]),
+        Route("/api/diff", _told(read("diff", service.diff)), methods=["GET"]),
         Route("/api/memory/{memory_id}", _told(memory), methods=["GET", "PATCH", "DELETE"]),
+        Route("/api/memory/{memory_id}/confirm", _told(posted("confirm", service.confirm)), methods=["POST"]),
+        Route("/api/memory/{memory_id}/restore", _told(posted("restore", service.restore)), methods=["POST"]),
+        Route("/api/memory/{memory_id}/history", _told(read("history", service.history)), methods=["GET"]),
     ]
 
 

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-TYPES = ("fact", "preference", "decision", "todo", "hypothesis", "summary", "knowledge", "lesson")
+TYPES = ("fact", "preference", "decision", "todo", "temporary", "hypothesis", "summary", "knowledge", "lesson")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
     """What became of a memory that was stored.
 
-    outcome: stored, merged, pending, superseding, superseded. `related_id`: the memory it superseded, or that
-    superseded it. `reasons`: why, in words.
+    outcome: stored, merged, pending, superseding, superseded, skipped. `related_id`: the memory it superseded, or that
+    superseded it. `reasons`: why, in words. `memory_id` is None where nothing was kept (skipped), unless it says again
+    what was corrected: then it is the memory that was.
     """
 
-    memory_id: UUID
+    memory_id: UUID | None
     outcome: str
     related_id: UUID | None
     reasons: list[str]
@@ -31,6 +32,7 @@ class Recalled:
 
     similarity is the noisy-OR of `semantic` (None without an embedding), `lexical` and `activation` (what comes from
     linked memories). `channels` found it: vector, text, entity, slot, recency, links, session, pending.
+    `completed_at`: when a todo was done. `valid_to`: until when it was true, of a value that another has followed.
     `pending_reason`: why it is not believed yet. `linked_from`: the memory that most of the activation comes from.
     `relevance`: what a reranking endpoint gave it, on its model's scale; None without one. It makes the order then, and
     leaves the score as it is.
@@ -57,6 +59,8 @@ class Recalled:
     occurred_at: datetime | None
     created_at: datetime
     confirmed_at: datetime
+    completed_at: datetime | None
+    valid_to: datetime | None
     pending_reason: str | None
     linked_from: UUID | None
     relevance: float | None = None
@@ -111,7 +115,7 @@ class RecallAdvice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """A memory by its id. state: live, pending, expired, archived or superseded."""
+    """A memory by its id. state: live, pending, expired, archived or superseded; of the past also deleted."""
 
     memory_id: UUID
     content: str
@@ -132,7 +136,9 @@ class Memory:
     confirmations: int
     changed_at: datetime
     expires_at: datetime | None
+    completed_at: datetime | None
     superseded_by: UUID | None
+    valid_to: datetime | None
     pending_reason: str | None
     version: int
     embedded: bool
@@ -140,10 +146,76 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """What forget did. outcome: forgotten, or already forgotten."""
+    """What forget or reject did. outcome: forgotten, or already forgotten."""
 
     memory_id: UUID
     outcome: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matched:
+    """A memory that a filter of forget_matching found. outcome: forgotten, or would be forgotten (a dry run)."""
+
+    memory_id: UUID
+    outcome: str
+    type: str
+    content: str
+    tags: list[str]
+    session_id: str | None
+    source: str | None
+    occurred_at: datetime | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased:
+    """What an erasure took away: rows of what, and how many."""
+
+    erased: str
+    rows_erased: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What a type of memory is in a bank.
+
+    decay_rate: λ per day. weight: in [0, 1], of the score. ttl: how long it lives when it is not told, 0 for good.
+    on_conflict: what a new value of a slot does: overwrite, history or confident.
+    """
+
+    type: str
+    decay_rate: float
+    weight: float
+    ttl: timedelta
+    on_conflict: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One thing that a bank learned, corrected or forgot between two moments, as `diff` tells it.
+
+    change: learned, corrected, believed, doubted, completed, forgotten, restored, expired or archived. previous: the
+    content before a correction. related_id: the other memory of it.
+    """
+
+    at: datetime
+    change: str
+    memory_id: UUID
+    content: str | None
+    previous: str | None
+    related_id: UUID | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventProblem:
+    """A gap or an edit that verify_events found in the trail of events."""
+
+    problem: str
+    event_id: int | None
+    seal_id: int | None
+    detail: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from hindsight.arguments import (
     Choice,
     Flag,
     Identifier,
+    Identifiers,
     JsonObject,
     LabelList,
     Number,
@@ -29,7 +30,8 @@ from hindsight.arguments import (
 from hindsight.client import AsyncHindsight
 from hindsight.config import Settings
 from hindsight.errors import DatabaseUnavailable, InvalidArgument, UnknownBank, UnknownMemory
-from hindsight.results import TYPES, Context, Forgotten, Memory, RecallAdvice, Stored
+from hindsight.recall_notes import RecallNotes
+from hindsight.results import TYPES, Change, Context, Event, Forgotten, Matched, Memory, RecallAdvice, Stored
 
 log = logging.getLogger("hindsight.server")
 
@@ -38,6 +40,7 @@ _LONGEST_PAUSE = 5.0
 _ONE_TYPE: dict[str, Any] = {"enum": list(TYPES)}
 _SOME_TYPES: dict[str, Any] = {"items": {"type": "string", "enum": list(TYPES)}}
 _UNIT: dict[str, Any] = {"minimum": 0, "maximum": 1}
+_VERDICTS = ("right", "wrong", "done")
 _WHEN = "ISO 8601, UTC where it names no zone."
 
 Bank = Annotated[Word, Field(description="The bank of memories. Leave out for the usual one.")]
@@ -47,13 +50,15 @@ MemoryId = Annotated[Identifier, Field(description="The memory's id, as memory_r
 class MemoryService:
     """The calls of the servers on one client, which `opened` opens and closes.
 
-    The parameters of `store`, `recall`, `update` and `forget` are the parameters of the MCP tools and the fields of
-    the REST routes. A call that names no bank means `settings.bank`.
+    The parameters of `store`, `recall`, `update`, `forget`, `confirm` and `history` are the parameters of the MCP tools
+    and the fields of the REST routes. A call that names no bank means `settings.bank`. What is recalled is noted in
+    the database, after the answer.
     """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._client: AsyncHindsight | None = None
+        self._notes: RecallNotes | None = None
 
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator[MemoryService]:
@@ -66,11 +71,12 @@ class MemoryService:
             return
         async with await AsyncHindsight.connect(settings=self.settings) as client:
             await self._wait_for(client)
-            self._client = client
-            try:
-                yield self
-            finally:
-                self._client = None
+            async with RecallNotes(client) as notes:
+                self._client, self._notes = client, notes
+                try:
+                    yield self
+                finally:
+                    self._client = self._notes = None
 
     async def _wait_for(self, client: AsyncHindsight) -> None:
         deadline = time.monotonic() + self.settings.connect_timeout
@@ -116,17 +122,22 @@ class MemoryService:
         confidence: Annotated[
             Number,
             Field(
-                description="How sure it is, 0 to 1; 0.9 if left out. Under 0.6: kept, not recalled until confirmed.",
+                description="How sure it is, 0 to 1; 0.9 if left out, 0.6 if inferred. Under 0.6: kept, not recalled "
+                "until confirmed.",
                 json_schema_extra=_UNIT,
             ),
         ] = None,
         importance: Annotated[
-            Number, Field(description="How much it matters, 0 to 1; 0.5 if left out.", json_schema_extra=_UNIT)
+            Number,
+            Field(
+                description="How much it matters, 0 to 1. Left out: judged by rules, and small talk is skipped.",
+                json_schema_extra=_UNIT,
+            ),
         ] = None,
         source: Annotated[
             Word,
             Field(
-                description="Where it comes from.",
+                description="Where it comes from; a fact that is inferred is kept as a hypothesis.",
                 json_schema_extra={"enum": ["user", "document", "tool", "inferred"]},
             ),
         ] = None,
@@ -141,7 +152,17 @@ class MemoryService:
         context: Annotated[Text, Field(description="What was said around it: found by, but not shown.")] = None,
         occurred_at: Annotated[Text, Field(description=f"When it happened or was said. {_WHEN}")] = None,
         expires_at: Annotated[Text, Field(description=f"When it stops being true, if that is known. {_WHEN}")] = None,
+        ttl: Annotated[
+            Text, Field(description="Or how long it holds, such as 7 days or 12 hours; for good if both are left out.")
+        ] = None,
         metadata: Annotated[JsonObject, Field(description="Anything else, as a JSON object.")] = None,
+        supersedes: Annotated[
+            Word, Field(description="The id of the memory whose place it takes, because that one holds no more.")
+        ] = None,
+        derived_from: Annotated[
+            Identifiers,
+            Field(description="Ids of the memories it is concluded from; it is doubted when one is forgotten."),
+        ] = None,
         bank: Bank = None,
     ) -> Stored:
         """Stores a memory."""
@@ -159,7 +180,10 @@ class MemoryService:
             context=context,
             occurred_at=occurred_at,
             expires_at=expires_at,
+            ttl=ttl,
             metadata=metadata,
+            supersedes=supersedes,
+            derived_from=derived_from,
         )
 
     async def recall(
@@ -220,6 +244,10 @@ class MemoryService:
             Flag, Field(description="Also what is not believed yet, such as guesses of low confidence.")
         ] = False,
         as_of: Annotated[Text, Field(description=f"Answer with what was believed at that time. {_WHEN}")] = None,
+        valid_at: Annotated[
+            Text,
+            Field(description=f"Answer with what was true at that time, such as an earlier version. {_WHEN}"),
+        ] = None,
         context: Annotated[
             Text,
             Field(description="The last lines of the conversation, where the query is not understood without them."),
@@ -260,12 +288,15 @@ class MemoryService:
             diversity=diversity,
             include_pending=include_pending,
             as_of=as_of,
+            valid_at=valid_at,
             context=context,
             rerank=rerank,
             rewrite=rewrite,
         )
         for warning in found.warnings:
             log.warning("recall: %s", warning)
+        if self._notes is not None:
+            self._notes.add(bank or self.settings.bank, [memory.memory_id for memory in found.memories])
         return found
 
     async def should_recall(self, message: Required, bank: Bank = None) -> RecallAdvice:
@@ -339,11 +370,80 @@ class MemoryService:
     async def forget(
         self,
         memory_id: MemoryId,
-        reason: Annotated[Text, Field(description="Why; kept in the memory's history.")] = None,
+        reason: Annotated[Required, Field(description="Why; kept in the memory's history.")],
         bank: Bank = None,
     ) -> Forgotten:
         """Forgets a memory."""
         return await self.client.forget(bank or self.settings.bank, memory_id, reason)
+
+    async def confirm(
+        self,
+        memory_id: MemoryId,
+        verdict: Annotated[
+            Type,
+            Field(
+                description="right: it is so, and is believed from now on. wrong: it was pending, and is not so. "
+                "done: the todo is done.",
+                json_schema_extra={"enum": list(_VERDICTS)},
+            ),
+        ] = "right",
+        reason: Annotated[Text, Field(description="Why, such as the user's words; kept in its history.")] = None,
+        bank: Bank = None,
+    ) -> Memory | Forgotten:
+        """Says of a memory that it is right, wrong or done."""
+        bank = bank or self.settings.bank
+        match verdict:
+            case "right":
+                return await self.client.confirm(bank, memory_id, reason)
+            case "wrong":
+                return await self.client.reject(bank, memory_id, reason)
+            case "done":
+                return await self.client.complete(bank, memory_id, reason)
+        raise InvalidArgument(f"unknown verdict {verdict!r}", hint=f"It is one of {', '.join(_VERDICTS)}")
+
+    async def history(self, memory_id: MemoryId, bank: Bank = None) -> list[Event]:
+        """A memory's life."""
+        return await self.client.history(bank or self.settings.bank, memory_id)
+
+    # ---- what only REST offers ----------------------------------------------------------------------------
+
+    async def forget_matching(
+        self,
+        reason: Required,
+        types: Types = None,
+        tags: LabelList = None,
+        all_tags: LabelList = None,
+        session_id: Text = None,
+        source: Word = None,
+        since: Text = None,
+        until: Text = None,
+        dry_run: Flag = False,
+        bank: Bank = None,
+    ) -> list[Matched]:
+        """Forgets every memory that passes the filters, or lists them."""
+        filters: dict[str, Any] = {"types": types, "tags": tags, "all_tags": all_tags, "session_id": session_id}
+        filters |= {"source": source, "since": since, "until": until, "dry_run": dry_run}
+        return await self.client.forget_matching(bank or self.settings.bank, reason, **filters)
+
+    async def restore(self, memory_id: MemoryId, reason: Text = None, bank: Bank = None) -> Memory:
+        """Takes a forgetting back."""
+        return await self.client.restore(bank or self.settings.bank, memory_id, reason)
+
+    async def pending(self, most: Whole = None, bank: Bank = None) -> list[Memory]:
+        """What waits to be believed."""
+        return await self.client.pending(bank or self.settings.bank, 100 if most is None else most)
+
+    async def state(self, as_of: Text = None, states: LabelList = None, bank: Bank = None) -> list[Memory]:
+        """What the bank held at a moment."""
+        return await self.client.state(bank or self.settings.bank, as_of, states)
+
+    async def diff(self, since: Required, until: Text = None, bank: Bank = None) -> list[Change]:
+        """What the bank learned, corrected and forgot between two moments."""
+        return await self.client.diff(bank or self.settings.bank, since, until)
+
+    async def maintain(self, bank: Bank = None) -> dict[str, int]:
+        """Keeps the bank: puts away what is due, and seals its events."""
+        return await self.client.maintain(bank or self.settings.bank)
 
 
 async def _touch(client: AsyncHindsight, bank: str) -> None:

@@ -7,14 +7,14 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hindsight.results import BankStatus, Event, Memory, Recalled, Stored
+from hindsight.results import BankStatus, Change, Event, EventProblem, Matched, Memory, Policy, Recalled, Stored
 
 if TYPE_CHECKING:
     from hindsight.evaluation import Quality
@@ -75,7 +75,7 @@ def memory_table(memory: Memory) -> Table:
 
 def stored_line(stored: Stored) -> Text:
     """What became of a memory, with its id and the reasons."""
-    line = Text.assemble((stored.outcome, "bold"), " ", str(stored.memory_id))
+    line = Text.assemble((stored.outcome, "bold"), f" {stored.memory_id}" if stored.memory_id else "")
     if stored.outcome in ("superseding", "superseded"):
         line.append(f" ({'in place of' if stored.outcome == 'superseding' else 'by'} {stored.related_id})")
     if stored.reasons:
@@ -95,6 +95,60 @@ def event_lines(events: Sequence[Event]) -> Iterable[Text]:
             change = [_shown(values[name]) for values in (before, after) if values.get(name) not in (None, [], {})]
             if change:
                 yield _indented(f"{name}: {' → '.join(change)}{'' if name in after else ' → nothing'}")
+
+
+def memory_lines(memories: Sequence[Memory]) -> Iterable[Text]:
+    """Each memory in two lines: what it says, and what it is."""
+    for memory in memories:
+        yield Text(visible(memory.content))
+        yield _described(
+            memory.state,
+            memory.type,
+            f"slot {memory.slot}" if memory.slot else None,
+            f"confidence {memory.confidence:.2f}",
+            f"pending: {memory.pending_reason}" if memory.pending_reason else None,
+            _said(memory.occurred_at, memory.created_at),
+            str(memory.memory_id),
+        )
+
+
+def matched_lines(matched: Sequence[Matched]) -> Iterable[Text]:
+    """Each memory that a filter found in two lines: what it says, and what it is."""
+    for one in matched:
+        yield Text(visible(one.content))
+        tags = f"tags {', '.join(one.tags)}" if one.tags else None
+        session = f"session {one.session_id}" if one.session_id else None
+        yield _described(one.type, tags, session, _said(one.occurred_at, one.created_at), str(one.memory_id))
+
+
+def change_lines(changes: Sequence[Change]) -> Iterable[Text]:
+    """Each change, then what it was before, where it replaced something."""
+    for one in changes:
+        why = f": {one.reason}" if one.reason else ""
+        yield Text.assemble(f"{one.at:%Y-%m-%d %H:%M:%S %Z}  ", (one.change, "bold"), visible(f" {one.memory_id}{why}"))
+        for content in (f"{one.previous} →" if one.previous else None, one.content):
+            if content:
+                yield _indented(content)
+
+
+def problem_lines(problems: Sequence[EventProblem]) -> Iterable[Text]:
+    """Each problem of a trail of events, with where it is."""
+    for one in problems:
+        places = (f"{name} {place}" for name, place in (("event", one.event_id), ("seal", one.seal_id)) if place)
+        where = ", ".join(places)
+        yield Text(visible(" · ".join(part for part in (one.problem, where, one.detail) if part)))
+
+
+def policy_table(policies: Sequence[Policy]) -> Table:
+    """What each type of memory is in a bank."""
+    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("type", "decay rate", "weight", "ttl", "on conflict", "what it is"):
+        table.add_column(name)
+    for one in policies:
+        ttl = str(one.ttl).removesuffix(", 0:00:00") if one.ttl > timedelta() else "for good"
+        row = (one.type, f"{one.decay_rate:g}", f"{one.weight:g}", ttl, one.on_conflict, one.description)
+        table.add_row(*map(visible, row))
+    return table
 
 
 def bank_table(banks: Sequence[BankStatus]) -> Table:
@@ -151,18 +205,26 @@ def pairs_table(pairs: Mapping[str, str]) -> Table:
 
 
 def _origin(found: Recalled) -> Text:
-    said = f"said {age(found.occurred_at)}" if found.occurred_at else f"stored {age(found.created_at)}"
-    known = [
+    return _described(
         found.type,
-        said,
+        _said(found.occurred_at, found.created_at),
         f"session {found.session_id}" if found.session_id else None,
         f"slot {found.slot}" if found.slot else None,
         f"tags {', '.join(found.tags)}" if found.tags else None,
+        f"done {age(found.completed_at)}" if found.completed_at else None,
+        f"true until {found.valid_to:%Y-%m-%d}" if found.valid_to else None,
         f"pending: {found.pending_reason}" if found.pending_reason else None,
         f"relevance {found.relevance:.3f}" if found.relevance is not None else None,
         str(found.memory_id),
-    ]
+    )
+
+
+def _described(*known: str | None) -> Text:
     return _indented(" · ".join(part for part in known if part), style="dim")
+
+
+def _said(occurred_at: datetime | None, created_at: datetime) -> str:
+    return f"said {age(occurred_at)}" if occurred_at else f"stored {age(created_at)}"
 
 
 def _indented(text: str, style: str = "") -> Text:

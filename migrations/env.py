@@ -91,7 +91,11 @@ def run_offline() -> None:
 def run_online() -> None:
     url = sqlalchemy_url(config.attributes.get("url") or database_url(), "psycopg")
     engine = create_engine(url, poolclass=pool.NullPool)
-    engine.dialect.ischema_names |= {"halfvec": models.HalfVector, "vector": models.Vector}
+    engine.dialect.ischema_names |= {
+        "halfvec": models.HalfVector,
+        "vector": models.Vector,
+        "xid8": models.TransactionId,
+    }
     with engine.connect() as connection, connection.begin():
         configure(connection=connection)
         prepare()

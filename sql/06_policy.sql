@@ -17,8 +17,8 @@ DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'owner');
 BEGIN
   PERFORM _check_type(type), _check_unit('decay_rate', decay_rate), _check_unit('weight', weight);
-  IF ttl < '0' THEN
-    RAISE EXCEPTION 'ttl must not be negative, got %', ttl
+  IF NOT ttl BETWEEN '0' AND '1000 years' THEN
+    RAISE EXCEPTION 'ttl must lie between 0 and a thousand years, got %', ttl
       USING ERRCODE = 'HM004', HINT = 'Give an interval such as ''30 days'', or ''0'' for memories that stay.';
   ELSIF on_conflict NOT IN ('overwrite', 'history', 'confident') THEN
     RAISE EXCEPTION 'unknown policy %', quote_literal(on_conflict)

@@ -1,4 +1,4 @@
-"""Makes hindsight/sync_client.py from hindsight/client.py: `make generate`. A test holds them together."""
+"""Makes the modules of the sync client from those of the async one: `make generate`. A test holds them together."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "hindsight"
+MODULES = ["caller", "operations", "client"]
 REPLACEMENTS = [
-    (r"\A\"\"\".*?\"\"\"", '"""The sync client. Made from client.py by `make generate`: change that one."""'),
+    (r"\bhindsight\.(caller|operations|client)\b", r"hindsight.sync_\1"),
     (r"from anyio import sleep\n", "from time import sleep\n"),
     (r"from anyio\.to_thread import run_sync\n", ""),
     (r"await run_sync\((lambda: )?([\w.]+)\)", r"\2"),
     (r"await run_sync\(([\w.]+), ", r"\1("),
     (r"\basync (def|with)\b", r"\1"),
     (r"\bawait ", ""),
-    (r"\bAsyncHindsight\b", "Hindsight"),
+    (r"\bAsync(Caller|Operations|Hindsight)\b", r"\1"),
     (r"\bAsyncEngine\b", "Engine"),
     (r"\basync_engine\b", "sync_engine"),
     (r"from sqlalchemy\.ext\.asyncio import Engine", "from sqlalchemy import Engine"),
@@ -29,14 +30,16 @@ REPLACEMENTS = [
 ]
 
 
-def generated() -> str:
-    source = (PACKAGE / "client.py").read_text(encoding="utf-8")
+def generated(module: str) -> str:
+    source = (PACKAGE / f"{module}.py").read_text(encoding="utf-8")
+    heading = f'"""Made from {module}.py by `make generate`: change that one."""'
+    source = re.sub(r"\A\"\"\".*?\"\"\"", heading, source, flags=re.DOTALL)
     for pattern, replacement in REPLACEMENTS:
-        source = re.sub(pattern, replacement, source, flags=re.DOTALL if pattern.startswith(r"\A") else 0)
+        source = re.sub(pattern, replacement, source)
     ruff = [sys.executable, "-m", "ruff"]
     for command in (["check", "--fix-only", "--select", "I", "-q"], ["format", "-q"]):
         run = subprocess.run(
-            [*ruff, *command, "--stdin-filename", str(PACKAGE / "sync_client.py"), "-"],
+            [*ruff, *command, "--stdin-filename", str(PACKAGE / f"sync_{module}.py"), "-"],
             input=source, capture_output=True, check=True, text=True, encoding="utf-8",
         )  # fmt: skip
         source = run.stdout
@@ -44,4 +47,5 @@ def generated() -> str:
 
 
 if __name__ == "__main__":
-    (PACKAGE / "sync_client.py").write_text(generated(), encoding="utf-8")
+    for module in MODULES:
+        (PACKAGE / f"sync_{module}.py").write_text(generated(module), encoding="utf-8")

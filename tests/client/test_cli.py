@@ -157,7 +157,10 @@ def test_recall_filters(hindsight: Command) -> None:
 def test_a_forgotten_memory_is_not_found_keeps_its_history_and_comes_back(hindsight: Command) -> None:
     memory_id = stored_id(hindsight("store", "the staging port is 49222", "--json"))
     assert hindsight("forget", memory_id, "--reason", "staging is gone").out == f"forgotten {memory_id}\n"
-    assert hindsight("forget", memory_id, "--json").json == {"memory_id": memory_id, "outcome": "already forgotten"}
+    assert hindsight("forget", memory_id, "--reason", "twice", "--json").json == {
+        "memory_id": memory_id,
+        "outcome": "already forgotten",
+    }
     nothing = hindsight("recall", "49222")
     assert (nothing.code, nothing.out) == (1, "")
     assert "nothing found" in nothing.err
@@ -170,6 +173,63 @@ def test_a_forgotten_memory_is_not_found_keeps_its_history_and_comes_back(hindsi
     assert hindsight("restore", memory_id).out == f"restored {memory_id}: it is live\n"
     assert hindsight("restore", memory_id).code == 2
     assert hindsight("recall", "49222").code == 0
+
+
+def test_memories_are_forgotten_by_filter_after_a_dry_run(hindsight: Command) -> None:
+    for day in (1, 2):
+        hindsight("store", f"rain on day {day}", "--tags", "weather", "--session-id", "s1")
+    hindsight("store", "the port is 22")
+    dry = hindsight("forget", "--tags", "weather", "--reason", "no use", "--dry-run")
+    assert dry.out.splitlines()[::2] == ["rain on day 2", "rain on day 1"]
+    assert "fact · tags weather · session s1 · stored just now" in dry.out
+    assert "2 would be forgotten" in dry.err
+    assert len(hindsight("recall", "--json").json) == 3
+    done = hindsight("forget", "--tags", "weather", "--reason", "no use", "--json")
+    assert [row["outcome"] for row in done.json] == ["forgotten", "forgotten"]
+    assert "2 forgotten" in done.err
+    assert hindsight("forget", "--whole-bank", "--reason", "the end").out == "1 forgotten\n"
+    assert hindsight("recall").code == 1
+
+
+def test_what_is_pending_is_reviewed_and_a_todo_is_done(hindsight: Command) -> None:
+    guess = stored_id(hindsight("store", "用户可能在用 Linux", "--source", "inferred", "--confidence", "0.4", "--json"))
+    wrong = stored_id(hindsight("store", "Ada may be in Oslo", "--confidence", "0.4", "--json"))
+    shown = hindsight("pending")
+    assert shown.out.splitlines()[0] == "Ada may be in Oslo"
+    assert f"pending: low confidence · stored just now · {wrong}" in shown.out
+    assert hindsight("confirm", guess, "--reason", "asked").out == f"confirmed {guess}: it is live\n"
+    assert hindsight("reject", guess).code == 2
+    assert hindsight("reject", wrong).out == f"forgotten {wrong}\n"
+    assert hindsight("pending", "--json").json == []
+    todo = stored_id(hindsight("store", "renew the permit", "--type", "todo", "--json"))
+    assert hindsight("complete", todo).out == f"completed {todo}\n"
+    assert "todo · stored just now · done just now" in hindsight("recall", "permit").out
+    assert "confirmed by" in hindsight("history", guess).out
+
+
+def test_a_policy_is_shown_and_changed(hindsight: Command) -> None:
+    hindsight("store", "so that there is a bank")
+    shown = hindsight("policy").out.splitlines()
+    assert any(line.startswith("todo") and "30 days" in line and "overwrite" in line for line in shown)
+    assert any(line.startswith("fact") and "for good" in line and "confident" in line for line in shown)
+    changed = hindsight("policy", "todo", "--ttl", "60 days", "--on-conflict", "history", "--json").json
+    (todo,) = [policy for policy in changed if policy["type"] == "todo"]
+    assert (todo["ttl"], todo["on_conflict"]) == ("60 days, 0:00:00", "history")
+
+
+def test_maintain_says_what_it_did(hindsight: Command) -> None:
+    hindsight("store", "parked on level 3", "--ttl", "1 microsecond")
+    assert hindsight("maintain", "--json").json["expired"] == 1
+    assert "words counted  0" in hindsight("maintain").out
+
+
+def test_what_was_true_at_a_date_is_recalled_by_it(hindsight: Command) -> None:
+    for version, day in (("8.0", "2026-01-01"), ("8.4", "2026-03-01")):
+        hindsight("store", f"MySQL {version}", "--type", "decision", "--slot", "db", "--occurred-at", day)
+    assert hindsight("recall", "MySQL", "--json").json[0]["content"] == "MySQL 8.4"
+    then = hindsight("recall", "MySQL", "--valid-at", "2026-02-01")
+    assert "  MySQL 8.0\n" in then.out
+    assert "true until 2026-03-01" in then.out
 
 
 def test_a_new_value_of_a_slot_says_what_it_replaces(hindsight: Command) -> None:
@@ -219,6 +279,18 @@ def test_a_memory_cannot_steer_the_terminal(hindsight: Command) -> None:
         (["recall", "x", "--bank", "no-such-bank"], 3, "no-such-bank"),
         (["get", "no-uuid"], 2, "not a UUID"),
         (["get", str(uuid.uuid4())], 3, "memory"),
+        (["forget", str(uuid.uuid4())], 2, "--reason"),
+        (["forget", "--reason", "x"], 2, "one memory, or filters, or --whole-bank"),
+        (["forget", str(uuid.uuid4()), "--tags", "a", "--reason", "x"], 2, "Give one of the three"),
+        (["forget", "--tags", "", "--reason", "x"], 2, "needs a filter"),
+        (["forget", "--whole-bank", "--dry-run", "--reason", "x"], 2, "Give filters"),
+        (["forget", "--tags", "a", "--reason", " "], 2, "needs a reason"),
+        (["policy", "todo"], 2, "go together"),
+        (["policy", "--ttl", "1 day"], 2, "go together"),
+        (["policy", "wish", "--ttl", "1 day"], 2, "unknown type 'wish'"),
+        (["confirm", str(uuid.uuid4())], 3, "has no memory"),
+        (["erase", "--reason", "x", "--yes"], 2, "one memory, or --whole-bank"),
+        (["erase", "--whole-bank", "--reason", "x"], 2, "Add --yes"),
         (["migrate", "--revision", "9999"], 2, "9999"),
         (["frobnicate"], 2, "frobnicate"),
     ],
@@ -240,7 +312,7 @@ def test_a_conflict_and_a_missing_right_have_exit_codes_of_their_own(
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", fresh_url)
     memory_id = stored_id(hindsight("store", "port 22", "--slot", "port", "--json"))
-    hindsight("forget", memory_id)
+    hindsight("forget", memory_id, "--reason", "closed")
     hindsight("store", "port 49222", "--slot", "port")
     assert hindsight("restore", memory_id).code == 4
 
@@ -319,7 +391,19 @@ def test_reembed_gives_memories_the_model_they_lack(hindsight: Command, monkeypa
 def test_help_names_every_command_and_exit_code(hindsight: Command) -> None:
     shown = hindsight("--help").out
     commands = ["serve", "mcp", "migrate", "status", "reembed", "demo"]
-    for command in [*commands, "store", "recall", "should-recall", "get", "history", "forget", "restore"]:
+    commands += [
+        "store",
+        "recall",
+        "should-recall",
+        "get",
+        "history",
+        "forget",
+        "restore",
+        "pending",
+        "confirm",
+        "reject",
+    ]
+    for command in [*commands, "complete", "state", "diff", "policy", "maintain", "verify", "erase"]:
         assert f" {command} " in shown
     for code in (0, 1, 2, 3, 4, 5, 69, 70, 130):
         assert f"\n  {code} " in shown

@@ -82,6 +82,103 @@ def test_a_memory_goes_through_its_life(client: Any, own_bank: str) -> None:
     assert client.log_turn(own_bank, "s1", "user", "你好", tool_calls=[{"name": "x"}]) == 1
 
 
+def test_what_is_doubted_waits_for_a_verdict(client: Any, own_bank: str) -> None:
+    guess = client.store(own_bank, "用户可能在用 Linux", source="inferred", confidence=0.4)
+    wrong = client.store(own_bank, "the user may be in Oslo", source="inferred", confidence=0.4)
+    assert [memory.memory_id for memory in client.pending(own_bank)] == [wrong.memory_id, guess.memory_id]
+    assert [memory.memory_id for memory in client.pending(own_bank, 1)] == [wrong.memory_id]
+    confirmed = client.confirm(own_bank, guess.memory_id, "asked")
+    assert (confirmed.state, confirmed.type, confirmed.confirmations) == ("live", "fact", 1)
+    assert client.reject(own_bank, wrong.memory_id).outcome == "forgotten"
+    assert client.reject(own_bank, wrong.memory_id).outcome == "already forgotten"
+    assert client.pending(own_bank) == []
+    todo = client.store(own_bank, "renew the permit", type="todo")
+    done = client.complete(own_bank, f"[m:{todo.memory_id}]", "renewed")
+    assert done.completed_at is not None
+    assert client.complete(own_bank, todo.memory_id).completed_at == done.completed_at
+    assert client.note_recall(own_bank, [todo.memory_id, uuid.uuid4()]) == 1
+    assert client.note_recall(own_bank, []) == 0
+
+
+@pytest.mark.parametrize("ttl", [timedelta(days=7), 7 * 86400, 604800.0, "7 days", "P7D", "1 week"])
+def test_a_time_to_live_is_a_timedelta_seconds_or_words(client: Any, own_bank: str, ttl: Any) -> None:
+    stored = client.store(own_bank, "in Tokyo until Friday", ttl=ttl)
+    ends = client.get(own_bank, stored.memory_id).expires_at
+    assert abs(ends - datetime.now(UTC) - timedelta(days=7)) < timedelta(hours=2)  # a zone's clocks may change
+
+
+def test_a_policy_of_the_bank_decides_how_long_a_type_lives_and_who_wins_a_slot(client: Any, own_bank: str) -> None:
+    client.set_policy(own_bank, "fact", ttl=timedelta(hours=1, microseconds=1), on_conflict="history", weight=0.5)
+    (fact,) = [policy for policy in client.policies(own_bank) if policy.type == "fact"]
+    assert (fact.ttl, fact.on_conflict, fact.weight) == (timedelta(hours=1, microseconds=1), "history", 0.5)
+    client.set_policy(own_bank, "fact", ttl=0)
+    (fact,) = [policy for policy in client.policies(own_bank) if policy.type == "fact"]
+    assert (fact.ttl, fact.on_conflict) == (timedelta(), "history")
+    for place, day in (("Berlin", "2026-01-01"), ("Kiel", "2026-03-01")):
+        client.store(own_bank, f"Ada lives in {place}", slot="ada.home", confidence=0.9, occurred_at=day)
+    assert [m.content for m in client.recall(own_bank, "Ada lives")] == ["Ada lives in Kiel"]
+    (then,) = client.recall(own_bank, "Ada lives", valid_at="2026-02-01")
+    assert (then.content, then.valid_to) == ("Ada lives in Berlin", datetime(2026, 3, 1, tzinfo=UTC))
+    block = client.recall_context(own_bank, "Ada lives", valid_at="2026-02-01").block
+    assert "true until 2026-03-01: Ada lives in Berlin\n" in block
+
+
+def test_a_memory_names_the_one_that_it_replaces_and_those_that_it_was_made_of(client: Any, own_bank: str) -> None:
+    old = client.store(own_bank, "the office is in Lyon")
+    one, other = (client.store(own_bank, content) for content in ("Ada sails", "Ada swims"))
+    new, summary = client.store_many(
+        own_bank,
+        [
+            {"content": "the office moved to Nantes", "supersedes": old.memory_id},
+            {"content": "Ada likes the sea", "derived_from": f"{one.memory_id}, {other.memory_id}"},
+        ],
+    )
+    assert (new.outcome, new.related_id) == ("superseding", old.memory_id)
+    linked = client.neighbours(own_bank, summary.memory_id)
+    assert {link.memory_id for link in linked} == {one.memory_id, other.memory_id}
+    client.forget(own_bank, one.memory_id, "asked to")
+    doubted = client.get(own_bank, summary.memory_id)
+    assert (doubted.state, doubted.pending_reason) == ("pending", "it stands on a forgotten memory")
+    client.restore(own_bank, one.memory_id)
+    assert client.get(own_bank, summary.memory_id).state == "live"
+    again = client.store(own_bank, "Ada sails", derived_from=[one.memory_id])
+    assert (again.outcome, again.memory_id) == ("merged", one.memory_id)
+
+
+def test_memories_are_forgotten_by_filter_or_all_and_the_past_does_not_come_back(client: Any, own_bank: str) -> None:
+    for day in (1, 2, 3):
+        client.store(own_bank, f"第 {day} 天下雨", tags="Weather", occurred_at=f"2026-03-0{day}", source="tool")
+    client.store(own_bank, "端口是 22", source="user")
+    filters: dict[str, Any] = {"tags": ["weather"], "since": "2026-03-02", "until": "2026-03-02"}
+    (listed,) = client.forget_matching(own_bank, "no use", **filters, dry_run=True)
+    assert (listed.outcome, listed.content) == ("would be forgotten", "第 2 天下雨")
+    assert (listed.tags, listed.source, listed.type) == (["weather"], "tool", "fact")
+    assert len(client.recall(own_bank)) == 4
+    (forgotten,) = client.forget_matching(own_bank, "no use", **filters)
+    assert (forgotten.memory_id, forgotten.outcome) == (listed.memory_id, "forgotten")
+    again = client.store(own_bank, "第 2 天下雨", occurred_at="2026-03-02")
+    assert (again.memory_id, again.outcome) == (None, "skipped")
+    assert "what was said before does not come back" in again.reasons[0]
+    assert client.store(own_bank, "第 2 天下雨").outcome == "stored"
+    assert client.forget_bank(own_bank, "the end") == 4
+    assert client.recall(own_bank) == []
+
+
+def test_maintain_puts_away_all_that_is_due_in_batches(client: Any, own_bank: str, db: Database) -> None:
+    client.store_many(own_bank, [{"content": f"code {n}", "ttl": "1 hour", "importance": 0.5} for n in range(450)])
+    client.store(own_bank, "this one stays")
+    bank_id = db.value("SELECT bank_id FROM hindsight.bank WHERE name = %s", (own_bank,))
+    db.rows(
+        "UPDATE hindsight.memory SET expires_at = now() - interval '1 s' WHERE expires_at IS NOT NULL AND bank_id = %s",
+        (bank_id,),
+    )
+    assert client.sweep(own_bank, 10) == {"expired": 10}
+    assert client.maintain(own_bank)["expired"] == 440
+    assert client.sweep(own_bank) == {}
+    (status,) = [row for row in client.status() if row.bank == own_bank]
+    assert (status.live, status.archived, status.expired) == (1, 450, 0)
+
+
 def test_many_memories_are_stored_in_their_order_or_not_at_all(client: Any, own_bank: str) -> None:
     texts = ["zebra", "apple", "汇率", "mango"]
     stored = client.store_many(own_bank, [{"content": text} for text in texts])
@@ -97,7 +194,7 @@ def test_many_memories_are_stored_in_their_order_or_not_at_all(client: Any, own_
         (lambda c, b: c.recall("nobody", "x"), UnknownBank, "unknown bank 'nobody'"),
         (lambda c, b: c.get(b, uuid.uuid4()), UnknownMemory, "has no memory"),
         (lambda c, b: c.get(b, "42"), InvalidArgument, "memory_id is not a UUID: '42'"),
-        (lambda c, b: c.forget(b, "x" * 36), InvalidArgument, "is not a UUID"),
+        (lambda c, b: c.forget(b, "x" * 36, "why"), InvalidArgument, "is not a UUID"),
         (lambda c, b: c.store(b, ""), InvalidContent, "content is empty"),
         (lambda c, b: c.store(b, "x" * 100_000), InvalidContent, "at most 10000"),
         (lambda c, b: c.store(b, "a\0b"), InvalidContent, r"content holds a NUL character \(U\+0000\) at offset 1"),
@@ -119,6 +216,34 @@ def test_many_memories_are_stored_in_their_order_or_not_at_all(client: Any, own_
         (lambda c, b: c.store_many(b, [{"content": None}]), InvalidArgument, "content must be a text"),
         (lambda c, b: c.store(b, "x", tags="[" * 100_000), InvalidContent, "tags are"),
         (lambda c, b: c.store(b, "x", type="opinion"), InvalidArgument, "Types are decision"),
+        (lambda c, b: c.store(b, "x", ttl="soon"), InvalidArgument, "invalid input syntax for type interval"),
+        (lambda c, b: c.store(b, "x", ttl=float("nan")), InvalidArgument, "ttl is not a length of time: nan"),
+        (lambda c, b: c.store(b, "x", ttl=True), InvalidArgument, "ttl is not a length of time: True"),
+        (lambda c, b: c.store(b, "x", ttl=timedelta(0)), InvalidArgument, "ttl must lie between"),
+        (lambda c, b: c.store(b, "x", ttl="7 days", expires_at="2999-01-01"), InvalidArgument, "are two ends"),
+        (lambda c, b: c.store(b, "x", supersedes="42"), InvalidArgument, "supersedes is not a UUID: '42'"),
+        (lambda c, b: c.store(b, "x", supersedes=uuid.uuid4()), UnknownMemory, "has no memory"),
+        (lambda c, b: c.store(b, "x", derived_from=["42"]), InvalidArgument, "derived_from is not a UUID: '42'"),
+        (lambda c, b: c.store(b, "x", derived_from=uuid.uuid4()), UnknownMemory, "has no memory"),
+        (lambda c, b: c.store(b, "x", replaces=uuid.uuid4()), InvalidArgument, "Did you mean supersedes"),
+        (lambda c, b: c.forget(b, uuid.uuid4(), None), InvalidArgument, "forget needs a reason"),
+        (lambda c, b: c.forget(b, uuid.uuid4(), " "), InvalidArgument, "forget needs a reason"),
+        (lambda c, b: c.forget_matching(b, "", tags="a"), InvalidArgument, "forget_matching needs a reason"),
+        (lambda c, b: c.forget_matching(b, "why"), InvalidArgument, "forget_matching needs a filter"),
+        (lambda c, b: c.forget_matching(b, "why", tags=[]), InvalidArgument, "forget_matching needs a filter"),
+        (lambda c, b: c.forget_matching(b, "why", types="opinion"), InvalidArgument, "unknown type 'opinion'"),
+        (lambda c, b: c.forget_matching(b, "why", tag="a"), InvalidArgument, "Did you mean tags"),
+        (lambda c, b: c.forget_matching(b, "why", tags="a", dry_run="no"), InvalidArgument, "must be true or false"),
+        (lambda c, b: c.forget_bank("nobody", "why"), UnknownBank, "unknown bank"),
+        (lambda c, b: c.erase_memory(b, uuid.uuid4(), ""), InvalidArgument, "erase_memory needs a reason"),
+        (lambda c, b: c.erase_bank(b, None), InvalidArgument, "erase_bank needs a reason"),
+        (lambda c, b: c.set_policy(b, "opinion", weight=0.5), InvalidArgument, "unknown type 'opinion'"),
+        (lambda c, b: c.set_policy(b, "fact", on_conflict="toss"), InvalidArgument, "unknown policy 'toss'"),
+        (lambda c, b: c.set_policy(b, "fact", ttl="-1 day"), InvalidArgument, "ttl must lie between 0"),
+        (lambda c, b: c.set_policy(b, "fact", ttl="infinity"), InvalidArgument, "ttl must lie between 0"),
+        (lambda c, b: c.pending(b, 0), InvalidArgument, "most must lie between"),
+        (lambda c, b: c.sweep(b, most=1.5), InvalidArgument, "most must be a whole number"),
+        (lambda c, b: c.note_recall(b, ["42"]), InvalidArgument, "memory_ids is not a UUID"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_its_value_and_the_way_out(
@@ -184,9 +309,11 @@ def test_the_two_clients_have_the_same_surface() -> None:
 
 
 def test_the_sync_client_is_what_its_generator_makes() -> None:
-    from tools.generate_sync_client import PACKAGE, generated
+    from tools.generate_sync_client import MODULES, PACKAGE, generated
 
-    assert generated() == (PACKAGE / "sync_client.py").read_text(encoding="utf-8"), "run: make generate"
+    for module in MODULES:
+        made = (PACKAGE / f"sync_{module}.py").read_text(encoding="utf-8")
+        assert generated(module) == made, "run: make generate"
 
 
 class TestEmbeddings:
@@ -285,7 +412,7 @@ class TestConnections:
                 assert (await memory.get(bank, stored.memory_id)).metadata == {"n": number}
                 assert await memory.recall(bank, "汇率", metadata={"n": number})
                 await memory.update(bank, stored.memory_id, importance=0.9)
-                await memory.forget(bank, stored.memory_id)
+                await memory.forget(bank, stored.memory_id, "asked to")
 
             await asyncio.gather(*(work(number) for number in range(12)))
             assert await memory.recall(bank) == []
@@ -324,8 +451,8 @@ class TestConnections:
             with other._engine.begin() as connection:
                 connection.exec_driver_sql("SELECT * FROM hindsight.memory FOR UPDATE")
                 with pytest.raises(DatabaseUnavailable, match="statement timeout"):
-                    memory.forget(bank, stored.memory_id)
-            assert memory.forget(bank, stored.memory_id).outcome == "forgotten"
+                    memory.forget(bank, stored.memory_id, "asked to")
+            assert memory.forget(bank, stored.memory_id, "asked to").outcome == "forgotten"
 
     def test_a_store_that_failed_before_the_model_was_registered_works_once_it_can(self, new_database: Any) -> None:
         url = new_database()
@@ -374,7 +501,7 @@ def test_a_block_holds_what_recall_found_and_follows_its_arguments(client: Any, 
     assert len(found.citations) == 2
     assert set(found.citations) <= set(kept)
     assert all(f"- [m:{memory.memory_id}] just now: {memory.content}\n" in found.block for memory in found.memories)
-    client.forget(own_bank, f"[m:{kept[0]}]")
+    client.forget(own_bank, f"[m:{kept[0]}]", "asked to")
     assert kept[0] not in client.recall_context(own_bank, "docker 笔记").citations
     then = found.memories[0].created_at
     assert client.recall_context(own_bank, "docker", as_of=then.isoformat()).block.count("just now") >= 1

@@ -44,7 +44,7 @@ def test_an_application_role_stores_recalls_and_forgets_in_its_own_bank(connect:
     bank = new_bank(app)
     memory_id = app.one("store", bank=bank, content="汇率 every night")["memory_id"]
     assert app.contents(bank, "汇率") == ["汇率 every night"]
-    app.call("forget", bank=bank, memory_id=memory_id)
+    app.call("forget", bank=bank, memory_id=memory_id, reason="asked to")
     assert app.contents(bank, "汇率") == []
     assert app.call("history", bank=bank, memory_id=memory_id)[0]["principal"] == me(app)
 

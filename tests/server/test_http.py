@@ -55,6 +55,7 @@ def test_a_memory_is_stored_recalled_read_changed_and_forgotten(http, bank):
 
     path = f"/api/memory/{memory_id}?bank={bank}"
     assert (set(http.ask("GET", path).json), http.ask("GET", path).json["session_id"]) == (names(Memory), "s1")
+    assert http.ask("DELETE", path).error["message"] == "forget needs reason"
     assert http.ask("DELETE", f"{path}&reason=obsolete").json == {"memory_id": memory_id, "outcome": "forgotten"}
     again = http.ask("DELETE", path, {"reason": "twice"})
     assert (again.status, set(again.json), again.json["outcome"]) == (200, names(Forgotten), "already forgotten")
@@ -70,6 +71,49 @@ def test_a_memory_is_changed_in_part(http, bank):
     assert http.ask("PATCH", path, {"tags": []}).json["tags"] == []
     assert http.ask("PATCH", path, {"content": "room 103", "expected_version": 1}).status == 409
     assert http.ask("PATCH", path, {}).error["message"] == "this changes nothing"
+
+
+def test_memories_are_forgotten_by_filter_after_a_dry_run_and_come_back(http, bank):
+    for day in (1, 2):
+        http.ask("POST", "/api/memory", {"content": f"第 {day} 天下雨", "tags": "weather", "bank": bank})
+    http.ask("POST", "/api/memory", {"content": "端口是 22", "bank": bank})
+    asked = {"tags": "weather", "reason": "no use", "bank": bank}
+    listed = http.ask("POST", "/api/forget", {**asked, "dry_run": "true"}).json
+    assert {row["outcome"] for row in listed} == {"would be forgotten"}
+    done = http.ask("POST", "/api/forget", asked).json
+    assert [(row["memory_id"], row["outcome"]) for row in done] == [(row["memory_id"], "forgotten") for row in listed]
+    assert [row["content"] for row in http.ask("POST", "/api/recall", {"bank": bank}).json] == ["端口是 22"]
+    restored = http.ask("POST", f"/api/memory/{done[0]['memory_id']}/restore?bank={bank}")
+    assert restored.json["state"] == "live"
+    one = http.ask("POST", "/api/forget", {"memory_id": done[0]["memory_id"], "reason": "again", "bank": bank})
+    assert set(one.json) == names(Forgotten)
+    assert "needs a filter" in http.ask("POST", "/api/forget", {"reason": "all", "bank": bank}).error["message"]
+    assert http.ask("POST", "/api/forget", {"tags": "weather", "bank": bank}).error["message"] == "forget needs reason"
+
+
+def test_what_waits_is_reviewed_and_a_life_is_told(http, bank):
+    guess = {"content": "the user may be in Oslo", "source": "inferred", "confidence": 0.3, "bank": bank}
+    memory_id = http.ask("POST", "/api/memory", guess).json["memory_id"]
+    (waiting,) = http.ask("GET", f"/api/pending?bank={bank}&most=5").json
+    assert (waiting["memory_id"], waiting["state"], set(waiting)) == (memory_id, "pending", names(Memory))
+    path = f"/api/memory/{memory_id}"
+    confirmed = http.ask("POST", f"{path}/confirm?bank={bank}", {"reason": "she said so"})
+    assert (confirmed.status, confirmed.json["state"], confirmed.json["type"]) == (200, "live", "fact")
+    assert http.ask("GET", f"/api/pending?bank={bank}").json == []
+    events = http.ask("GET", f"{path}/history?bank={bank}").json
+    assert [(event["action"], event["reason"]) for event in events][1:] == [("confirmed", "she said so")]
+    assert http.ask("POST", f"{path}/confirm?bank={bank}", {"verdict": "wrong"}).status == 400
+
+
+def test_upkeep_says_what_it_did(http, bank, db):
+    http.ask("POST", "/api/memory", {"content": "parked on level 3", "ttl": "2 hours", "bank": bank})
+    db.rows(
+        "UPDATE hindsight.memory SET expires_at = now() - interval '1 s' WHERE bank_id = "
+        "(SELECT bank_id FROM hindsight.bank WHERE name = %s)", (bank,)
+    )  # fmt: skip
+    done = http.ask("POST", "/api/maintain", {"bank": bank}).json
+    assert done["expired"] == 1
+    assert http.ask("POST", f"/api/maintain?bank={bank}").json.get("expired", 0) == 0
 
 
 def test_rest_takes_the_spellings_and_forms_that_the_tools_take(http, bank):
@@ -102,7 +146,7 @@ def test_a_request_that_cannot_be_meant_is_a_400_that_says_why(http, body, code,
 
 def test_what_is_not_there_is_a_404_in_the_same_form(http, bank):
     foreign = http.ask("POST", "/api/memory", {"content": "elsewhere", "bank": bank}).json["memory_id"]
-    for method, body in (("GET", None), ("PATCH", {"content": "mine"}), ("DELETE", None)):
+    for method, body in (("GET", None), ("PATCH", {"content": "mine"}), ("DELETE", {"reason": "mine"})):
         answer = http.ask(method, f"/api/memory/{foreign}", body)
         unknown = http.ask(method, f"/api/memory/{NOBODY}", body)
         assert (answer.status, unknown.status) == (404, 404)

@@ -20,7 +20,7 @@ from hindsight.mcp_server import build_server
 from hindsight.results import TYPES, Context, Recalled
 from hindsight.service import MemoryService
 
-NAMES = ["memory_store", "memory_recall", "memory_update", "memory_forget"]
+NAMES = ["memory_store", "memory_recall", "memory_update", "memory_forget", "memory_confirm", "memory_history"]
 NOBODY = "00000000-0000-4000-8000-000000000000"
 NOTHING: dict[str, Any] = {"block": "", "citations": [], "tokens": 0, "memories": [], "warnings": []}
 
@@ -35,7 +35,7 @@ def keys_of(schema: Any) -> Iterator[str]:
 # ---- what is offered ------------------------------------------------------------------------------------------
 
 
-async def test_four_tools_are_offered_each_saying_when_to_use_it_and_when_not(client):
+async def test_six_tools_are_offered_each_saying_when_to_use_it_and_when_not(client):
     tools = {tool.name: tool for tool in await client.list_tools()}
     assert list(tools) == NAMES
     for tool in tools.values():
@@ -54,10 +54,10 @@ async def test_the_schemas_are_flat(settings):
                 assert "default" not in schema or schema["default"] is not None, name
 
 
-async def test_recall_says_that_it_only_reads_and_forget_that_it_takes_away(client):
+async def test_what_only_reads_says_so_and_what_may_take_away_too(client):
     hints = {tool.name: tool.annotations for tool in await client.list_tools()}
-    assert [name for name in NAMES if hints[name].read_only_hint] == ["memory_recall"]
-    assert [name for name in NAMES if hints[name].destructive_hint] == ["memory_forget"]
+    assert [name for name in NAMES if hints[name].read_only_hint] == ["memory_recall", "memory_history"]
+    assert [name for name in NAMES if hints[name].destructive_hint] == ["memory_forget", "memory_confirm"]
     assert [name for name in NAMES if hints[name].idempotent_hint] == ["memory_update", "memory_forget"]
 
 
@@ -132,7 +132,7 @@ async def test_max_tokens_bounds_the_text_and_not_the_structure(call, refused):
 
 async def test_a_citation_as_it_stands_in_the_block_is_taken_as_the_id(call):
     stored = await call("memory_store", content="the deploy key is kept in vault A")
-    forgotten = await call("memory_forget", memory_id=f"[m:{stored['memory_id']}]")
+    forgotten = await call("memory_forget", memory_id=f"[m:{stored['memory_id']}]", reason="rotated")
     assert forgotten == {"memory_id": stored["memory_id"], "outcome": "forgotten"}
 
 
@@ -168,9 +168,102 @@ async def test_a_new_value_of_a_slot_supersedes_the_old_one(call):
 async def test_forgetting_twice_is_the_same_as_once(call):
     stored = await call("memory_store", content="the old office is in Lyon")
     first = await call("memory_forget", memory_id=stored["memory_id"], reason="moved")
-    again = await call("memory_forget", memory_id=stored["memory_id"])
+    again = await call("memory_forget", memory_id=stored["memory_id"], reason="twice")
     assert (first["outcome"], again["outcome"]) == ("forgotten", "already forgotten")
     assert (await call("memory_recall", query="old office"))["memories"] == []
+
+
+async def test_a_guess_that_is_confirmed_is_recalled_and_one_that_is_denied_is_gone(call, refused):
+    guess = await call("memory_store", content="用户可能在用 Linux", source="inferred", confidence=0.4)
+    wrong = await call("memory_store", content="the user may be in Oslo", source="inferred", confidence=0.4)
+    assert (guess["outcome"], wrong["outcome"]) == ("pending", "pending")
+    assert "a hypothesis, not a fact" in guess["reasons"][0]
+    confirmed = await call("memory_confirm", memory_id=guess["memory_id"], verdict="Right", reason="用户说的")
+    assert (confirmed["state"], confirmed["type"], confirmed["pending_reason"]) == ("live", "fact", None)
+    assert len((await call("memory_recall", query="Linux"))["memories"]) == 1
+    denied = await call("memory_confirm", memory_id=wrong["memory_id"], verdict="wrong")
+    assert denied == {"memory_id": wrong["memory_id"], "outcome": "forgotten"}
+    assert (await call("memory_recall", query="Oslo", include_pending=True))["memories"] == []
+    told = await refused("memory_confirm", memory_id=guess["memory_id"], verdict="wrong")
+    assert "is not pending, it is live" in told
+
+
+async def test_a_todo_that_is_done_says_so(call, client, own, refused):
+    todo = await call("memory_store", content="renew the harbour permit", type="todo")
+    done = await call("memory_confirm", memory_id=todo["memory_id"], verdict="done")
+    assert (done["completed_at"] is not None, done["expires_at"]) == (True, None)
+    result = await client.call_tool("memory_recall", {"query": "harbour permit", "bank": own})
+    assert ", todo, done just now: renew the harbour permit\n" in result.content[0].text
+    fact = await call("memory_store", content="the harbour opens at six")
+    assert "is a fact, not a todo" in await refused("memory_confirm", memory_id=fact["memory_id"], verdict="done")
+
+
+async def test_a_life_is_told_in_lines_that_no_content_can_leave(client, own):
+    content = "line one\n2026-01-01 00:00:00 UTC forgotten by nobody"
+    stored = await client.call_tool("memory_store", {"content": content, "bank": own})
+    memory_id = stored.structured_content["memory_id"]
+    await client.call_tool(
+        "memory_update", {"memory_id": memory_id, "content": "第二行", "reason": "a\nb", "bank": own}
+    )
+    await client.call_tool("memory_forget", {"memory_id": memory_id, "reason": "asked to", "bank": own})
+    result = await client.call_tool("memory_history", {"memory_id": memory_id, "bank": own})
+    assert [event["action"] for event in result.structured_content["events"]] == ["stored", "updated", "forgotten"]
+    heads = [line for line in result.content[0].text.splitlines() if not line.startswith("  ")]
+    assert [head.split(" UTC ")[1] for head in heads] == [
+        "stored by postgres", 'updated by postgres: "a\\nb"', 'forgotten by postgres: "asked to"'
+    ]  # fmt: skip
+    assert f'  content: {json.dumps(content)} → "第二行"\n' in result.content[0].text
+
+
+async def test_what_was_true_at_a_date_is_recalled_by_that_date(call):
+    for version, day in (("8.0", "2026-01-01"), ("8.4", "2026-03-01")):
+        await call("memory_store", content=f"数据库是 MySQL {version}", type="decision", slot="db", occurred_at=day)
+    now = await call("memory_recall", query="MySQL 数据库")
+    then = await call("memory_recall", query="MySQL 数据库", valid_at="2026-02-01")
+    assert [memory["content"] for memory in now["memories"]] == ["数据库是 MySQL 8.4"]
+    assert [memory["content"] for memory in then["memories"]] == ["数据库是 MySQL 8.0"]
+    assert "true until 2026-03-01" in then["block"]
+
+
+async def test_a_memory_that_is_named_gives_way_and_one_with_a_ttl_ends(call):
+    old = await call("memory_store", content="the office is in Lyon")
+    new = await call(
+        "memory_store", content="the office moved to Nantes", supersedes=f"[m:{old['memory_id']}]", ttl="7 days"
+    )
+    assert (new["outcome"], new["related_id"]) == ("superseding", old["memory_id"])
+    (memory,) = (await call("memory_recall", query="office"))["memories"]
+    assert memory["memory_id"] == new["memory_id"]
+
+
+async def test_what_is_recalled_is_noted_after_the_answer(call, db):
+    stored = await call("memory_store", content="the harbour master is Ada")
+    assert (await call("memory_recall", query="harbour master"))["memories"]
+    for _ in range(100):
+        if noted := db.rows("SELECT recalls FROM hindsight.memory_use WHERE memory_id = %s", (stored["memory_id"],)):
+            break
+        await asyncio.sleep(0.05)
+    assert noted == [{"recalls": 1}]
+
+
+async def test_what_waits_to_be_noted_is_noted_at_the_end(settings, db):
+    async with MemoryService(settings).opened() as service:
+        stored = await service.store("the harbour master is Ada")
+        for _ in range(20):
+            await service.recall("harbour")
+    noted = db.rows("SELECT recalls FROM hindsight.memory_use WHERE memory_id = %s", (stored.memory_id,))
+    assert noted == [{"recalls": 20}]
+
+
+async def test_a_login_that_may_not_note_recalls_may_recall(settings, bank, db, shared_url, login, caplog):
+    db.call("store", bank=bank, content="the harbour master is Ada")
+    url = login(shared_url, "hindsight_reader")
+    db.call("grant_access", bank=bank, principal=url.partition("://")[2].partition("@")[0], rights="reader")
+    reader = settings.model_copy(update={"bank": bank, "database_url": type(settings.database_url)(url)})
+    with caplog.at_level(logging.DEBUG, logger="hindsight.server"):
+        async with MemoryService(reader).opened() as service:
+            assert len((await service.recall("harbour")).memories) == 1
+    (record,) = [record for record in caplog.records if "is not noted" in record.message]
+    assert record.levelno == logging.DEBUG
 
 
 async def test_a_bank_that_is_named_is_used_instead_of_the_usual_one(call, refused, bank):
@@ -189,7 +282,13 @@ async def test_metadata_that_names_another_bank_is_only_data(call, bank):
 
 async def test_an_id_of_another_bank_is_not_found_in_the_words_of_an_unknown_one(call, refused, bank):
     foreign = (await call("memory_store", content="belongs elsewhere", bank=bank))["memory_id"]
-    for tool, more in (("memory_forget", {}), ("memory_update", {"content": "mine"})):
+    tools: dict[str, dict[str, str]] = {
+        "memory_forget": {"reason": "mine"},
+        "memory_update": {"content": "mine"},
+        "memory_confirm": {},
+        "memory_history": {},
+    }
+    for tool, more in tools.items():
         told = await refused(tool, memory_id=foreign, **more)
         assert told.replace(foreign, NOBODY) == await refused(tool, memory_id=NOBODY, **more)
 
@@ -266,8 +365,14 @@ async def test_types_may_be_written_in_capitals(call):
         ("memory_store", {"content": "x", "expires_at": "2001-01-01"}, "has passed already"),
         ("memory_store", {}, "memory_store needs content"),
         ("memory_update", {"memory_id": NOBODY}, "this changes nothing"),
-        ("memory_forget", {"memory_id": "42"}, "memory_id is not a UUID: '42'"),
+        ("memory_forget", {"memory_id": "42", "reason": "x"}, "memory_id is not a UUID: '42'"),
         ("memory_forget", {}, "memory_forget needs memory_id"),
+        ("memory_forget", {"memory_id": NOBODY}, "memory_forget needs reason"),
+        ("memory_forget", {"memory_id": NOBODY, "reason": " "}, "needs a reason"),
+        ("memory_confirm", {"memory_id": NOBODY, "verdict": "maybe"}, "unknown verdict 'maybe'. It is one of right"),
+        ("memory_store", {"content": "x", "ttl": "soon"}, "invalid input syntax for type interval"),
+        ("memory_store", {"content": "x", "ttl": "-1 day"}, "ttl must lie between"),
+        ("memory_store", {"content": "x", "supersedes": "42"}, "supersedes is not a UUID: '42'"),
     ],
 )
 async def test_a_value_that_cannot_be_meant_is_refused_by_the_arguments_name(refused, tool, arguments, said):
@@ -284,6 +389,8 @@ async def test_a_value_that_cannot_be_meant_is_refused_by_the_arguments_name(ref
         ("memory_store", {"text": "x"}, "Did you mean content"),
         ("memory_forget", {"id": NOBODY}, "Did you mean memory_id"),
         ("memory_forget", {"memory_id": NOBODY, "zzz": 1}, "It takes memory_id, reason, bank"),
+        ("memory_forget", {"memory_id": NOBODY, "why": "x"}, "Did you mean reason"),
+        ("memory_recall", {"query": "x", "at": "2026-01-01"}, "Did you mean as_of or valid_at"),
     ],
 )
 async def test_an_unknown_argument_is_refused_and_the_right_one_named(refused, tool, arguments, said):

@@ -49,7 +49,7 @@ async def test_they_share_the_server_and_the_memories_and_the_last_one_stops_it(
         assert item["memory_id"] == memory["memory_id"] == memory_id
         assert item["score"] == pytest.approx(memory["score"], abs=1e-6)
 
-        assert http.ask("DELETE", f"/api/memory/{memory_id}").json["outcome"] == "forgotten"
+        assert http.ask("DELETE", f"/api/memory/{memory_id}?reason=asked").json["outcome"] == "forgotten"
         found = await client.call_tool("memory_recall", {"query": "Docker Desktop"})
         assert found.structured_content["memories"] == []
 

@@ -157,8 +157,8 @@ class TestForgetting:
 
     def test_forgetting_twice_changes_nothing(self, db: Database, bank: str) -> None:
         memory_id = store(db, bank, "x")
-        db.call("forget", bank=bank, memory_id=memory_id)
-        assert db.one("forget", bank=bank, memory_id=memory_id)["outcome"] == "already forgotten"
+        db.call("forget", bank=bank, memory_id=memory_id, reason="asked to")
+        assert db.one("forget", bank=bank, memory_id=memory_id, reason="again")["outcome"] == "already forgotten"
         assert [event["action"] for event in db.call("history", bank=bank, memory_id=memory_id)] == [
             "stored",
             "forgotten",
@@ -166,7 +166,7 @@ class TestForgetting:
 
     def test_a_fresh_statement_of_a_forgotten_text_is_a_new_memory(self, db: Database, bank: str) -> None:
         first = store(db, bank, "alice uses vim")
-        db.call("forget", bank=bank, memory_id=first)
+        db.call("forget", bank=bank, memory_id=first, reason="asked to")
         again = db.one("store", bank=bank, content="alice uses vim")
         assert again["outcome"] == "stored"
         assert again["memory_id"] != first
@@ -176,11 +176,13 @@ class TestForgetting:
         db.call("create_bank", bank=other)
         theirs = store(db, other, "a secret")
         nobody = uuid.uuid4()
-        for function in ("get", "history", "forget", "restore", "update_memory"):
+        functions = ["get", "history", "forget", "restore", "update_memory", "confirm", "reject", "complete"]
+        for function in functions:
+            reason = {"reason": "asked to"} if function == "forget" else {}
             messages = []
             for memory_id in (theirs, nobody):
                 with pytest.raises(psycopg.Error) as caught:
-                    db.call(function, bank=bank, memory_id=memory_id)
+                    db.call(function, bank=bank, memory_id=memory_id, **reason)
                 assert caught.value.sqlstate == "HM002"
                 messages.append(str(caught.value.diag.message_primary).replace(str(memory_id), "…"))
             assert messages[0] == messages[1]
@@ -188,14 +190,14 @@ class TestForgetting:
 
     def test_an_id_that_is_no_uuid_is_a_clear_error(self, db: Database, bank: str) -> None:
         with pytest.raises(psycopg.Error, match='invalid input syntax for type uuid: "42"'):
-            db.call("forget", bank=bank, memory_id="42")
+            db.call("forget", bank=bank, memory_id="42", reason="asked to")
 
 
 class TestRestoring:
     def test_a_restored_memory_is_what_it_was(self, db: Database, bank: str) -> None:
         memory_id = store(db, bank, "alice uses vim", tags=["editor"], slot="editor")
         before = db.one("get", bank=bank, memory_id=memory_id)
-        db.call("forget", bank=bank, memory_id=memory_id)
+        db.call("forget", bank=bank, memory_id=memory_id, reason="asked to")
         assert db.one("restore", bank=bank, memory_id=memory_id, reason="a mistake")["restore"] == "live"
         after = db.one("get", bank=bank, memory_id=memory_id)
         changing = {"version", "changed_at"}
@@ -218,7 +220,7 @@ class TestRestoring:
         self, db: Database, bank: str, again: dict[str, object]
     ) -> None:
         memory_id = store(db, bank, "alice uses vim", slot="editor")
-        db.call("forget", bank=bank, memory_id=memory_id)
+        db.call("forget", bank=bank, memory_id=memory_id, reason="asked to")
         holder = db.one("store", bank=bank, **again)["memory_id"]
         with pytest.raises(psycopg.Error, match=f"memory {holder} holds the same") as caught:
             db.call("restore", bank=bank, memory_id=memory_id)
@@ -232,7 +234,7 @@ def test_the_history_keeps_nulls_within_metadata(db: Database, bank: str) -> Non
 
 def test_an_event_is_left_by_everything_that_happens_to_a_memory(db: Database, bank: str) -> None:
     memory_id = store(db, bank, "The port is 22", slot="port")
-    db.call("store", bank=bank, content="The port is 22", confidence=0.95)
+    db.call("store", bank=bank, content="The port is 22", confidence=0.95, source="user")
     db.call("update_memory", bank=bank, memory_id=memory_id, tags=["ssh"])
     db.call("store", bank=bank, content="The port is 2222", slot="port", confidence=1.0)
     events = db.call("history", bank=bank, memory_id=memory_id)

@@ -98,7 +98,7 @@ class TestWhatIsShown:
     def test_a_memory_forgotten_between_the_two_calls_is_left_out(self, db: Database, bank: str) -> None:
         gone, stays = kept(db, bank, "the old address"), kept(db, bank, "the new address")
         found = [row["memory_id"] for row in db.call("recall", bank=bank, query="address")]
-        db.call("forget", bank=bank, memory_id=gone)
+        db.call("forget", bank=bank, memory_id=gone, reason="asked to")
         assert set(found) == {gone, stays}
         assert block_of(db, bank, *found)["citations"] == [stays]
 

@@ -57,7 +57,7 @@ def test_links_to_what_is_gone_do_not_crowd_out_those_that_hold(db: Database, ba
     for number in range(12):
         other = store(db, bank, f"bread number {number}")
         db.call("link", bank=bank, from_id=first, to_id=other)
-        db.call("forget", bank=bank, memory_id=other)
+        db.call("forget", bank=bank, memory_id=other, reason="asked to")
     assert db.contents(bank, "docker virtualization") == ["Docker needs virtualization", "open the firmware menu"]
 
 
@@ -79,7 +79,7 @@ def test_a_forgotten_memory_is_gone_from_links_as_well(db: Database, bank: str) 
     first, second = store(db, bank, "Docker needs virtualization"), store(db, bank, "open the firmware menu")
     db.call("link", bank=bank, from_id=first, to_id=second)
     assert len(db.contents(bank, "docker virtualization")) == 2
-    db.call("forget", bank=bank, memory_id=second)
+    db.call("forget", bank=bank, memory_id=second, reason="asked to")
     assert db.contents(bank, "docker virtualization") == ["Docker needs virtualization"]
     assert db.call("neighbours", bank=bank, memory_id=first) == []
 
@@ -163,8 +163,9 @@ class TestWhatIsSaidSideBySide:
         for minute, content in enumerate(
             ["I moved last week", "Oh, where to?", "To a flat by the river in Leipzig", "Nice!"]
         ):
-            db.call("store", bank=bank, content=content, session_id="s1", occurred_at=f"2026-03-01T09:{minute:02}:00Z")
-        db.call("store", bank=bank, content="Oh, where to go?", session_id="s2")
+            given = {"session_id": "s1", "occurred_at": f"2026-03-01T09:{minute:02}:00Z", "importance": 0.5}
+            db.call("store", bank=bank, content=content, **given)
+        db.call("store", bank=bank, content="Oh, where to go?", session_id="s2", importance=0.5)
         return bank
 
     def test_a_neighbour_of_a_hit_scores_above_its_like_elsewhere(self, db: Database, session: str) -> None:

@@ -161,7 +161,7 @@ class TestFinding:
         self, db: Database, bank: str, wanted: str, others: list[str]
     ) -> None:
         for content in [wanted, *others]:
-            db.call("store", bank=bank, content=content)
+            db.call("store", bank=bank, content=content, importance=0.5)
         then = db.value("SELECT clock_timestamp()")
         assert db.contents(bank, wanted)[0] == wanted
         assert db.contents(bank, wanted, as_of=then)[0] == wanted
@@ -610,7 +610,7 @@ class TestTheAsOf:
                         confidence=chance.random(),
                     )
                 elif action < 0.9:
-                    db.call("forget", bank=bank, memory_id=chance.choice(ids))
+                    db.call("forget", bank=bank, memory_id=chance.choice(ids), reason="asked to")
                 else:
                     db.call("restore", bank=bank, memory_id=chance.choice(ids))
             except psycopg.Error as error:
@@ -639,7 +639,7 @@ class TestTheAsOf:
         before = moment()
         stored = db.one("store", bank=bank, content=new, slot="port", embedding="[1,0,0]", model=toy)
         corrected = moment()
-        db.call("forget", bank=bank, memory_id=stored["memory_id"])
+        db.call("forget", bank=bank, memory_id=stored["memory_id"], reason="asked to")
         for arguments in ({"query": "SSH"}, {"embedding": "[1,0,0]"}, {}):
             assert db.contents(bank, as_of=start, **arguments) == []
             assert db.contents(bank, as_of=before, **arguments) == [old]
@@ -666,7 +666,7 @@ class TestTheAsOf:
         db.call("store", bank=bank, content="docker swarm", embedding="[1,1,0]", model=toy)
         db.call("store", bank=bank, content="podman", confidence=1.0, tags=["x"])
         db.call("update_memory", bank=bank, memory_id=ids[1], content="docker on linux", embedding="[0,0,1]", model=toy)
-        db.call("forget", bank=bank, memory_id=ids[2])
+        db.call("forget", bank=bank, memory_id=ids[2], reason="asked to")
         again = db.call("recall", **given, as_of=then)
         assert [(r["memory_id"], r["content"], r["channels"]) for r in again] == [
             (r["memory_id"], r["content"], r["channels"]) for r in recalled

@@ -50,7 +50,8 @@ def test_texts_that_differ_in_a_character_are_two_memories(db: Database, bank: s
 
 def test_merging_unites_what_two_statements_say(db: Database, bank: str) -> None:
     first = db.one("store", bank=bank, content="Use uv", tags=["python"], confidence=0.7, metadata='{"a": 1}')
-    db.one("store", bank=bank, content="Use uv", tags=["tools", "python"], confidence=0.95, metadata='{"b": 2}')
+    again = {"tags": ["tools", "python"], "confidence": 0.95, "source": "user", "metadata": '{"b": 2}'}
+    db.one("store", bank=bank, content="Use uv", **again)
     kept = db.one("get", bank=bank, memory_id=first["memory_id"])
     assert kept["tags"] == ["python", "tools"]
     assert kept["confidence"] == 0.95
@@ -72,7 +73,8 @@ def test_merging_unites_what_two_statements_say(db: Database, bank: str) -> None
     ],
 )
 def test_any_text_comes_back_byte_for_byte(db: Database, bank: str, content: str) -> None:
-    stored = db.one("store", bank=bank, content=content, context=content, tags=[content], metadata=f'{{"k": "{"x"}"}}')
+    given = {"context": content, "tags": [content], "metadata": '{"k": "x"}', "importance": 0.5}
+    stored = db.one("store", bank=bank, content=content, **given)
     kept = db.one("get", bank=bank, memory_id=stored["memory_id"])
     assert kept["content"] == content
     assert kept["context"] == content
@@ -80,7 +82,7 @@ def test_any_text_comes_back_byte_for_byte(db: Database, bank: str, content: str
 
 def attempt(db: Database, bank: str, content: str) -> dict[str, Any] | psycopg.Error:
     try:
-        return db.one("store", bank=bank, content=content)
+        return db.one("store", bank=bank, content=content, importance=0.5)
     except psycopg.Error as error:
         return error
 

@@ -197,7 +197,7 @@ class TestSampling:
             text: db.one("store", bank=bank, content=text, embedding="[1,0,0]", model=toy)["memory_id"]
             for text in (*(f"memory {n}" for n in range(20)), "记忆", "忘掉")
         }
-        db.call("forget", bank=bank, memory_id=stored.pop("忘掉"))
+        db.call("forget", bank=bank, memory_id=stored.pop("忘掉"), reason="asked to")
         db.call("store", bank=bank, content="without a vector")
         db.call("store", bank=bank, content="doubtful", confidence=0.1, embedding="[1,0,0]", model=toy)
         db.call("store", bank=bank, content="over", embedding="[1,0,0]", model=toy)

@@ -33,7 +33,7 @@ BEGIN
     RAISE EXCEPTION 'memory % was superseded by %', memory_id, held.superseded_by
       USING ERRCODE = 'HM006', HINT = 'Change the memory that took its place, or store the old statement anew.';
   ELSIF held.archived_at IS NOT NULL OR held.expires_at <= pg_catalog.clock_timestamp() THEN
-    RAISE EXCEPTION 'memory % has expired', memory_id
+    RAISE EXCEPTION 'memory % %', memory_id, CASE WHEN held.archived_at IS NULL THEN 'has expired' ELSE 'was archived' END
       USING ERRCODE = 'HM006', HINT = 'Store the statement anew.';
   END IF;
   RETURN held;

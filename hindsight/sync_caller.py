@@ -1,0 +1,168 @@
+"""Made from caller.py by `make generate`: change that one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from time import sleep
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from hindsight.calls import RETRIED, STORE_VECTORS, call, sqlstate, timeout, translated, vector
+from hindsight.config import Settings, load_settings
+from hindsight.database import database_url, migrate
+from hindsight.embedding import Embedder, embedder_from
+from hindsight.engine import sync_engine
+from hindsight.errors import DatabaseError, InvalidEmbedding
+from hindsight.query_cache import QueryCache
+from hindsight.reranking import Reranker, reranker_from
+from hindsight.rewriting import Rewriter, rewriter_from
+
+Row = TypeVar("Row")
+
+
+class Caller:
+    """Calls functions of the schema, each call or batch in a transaction."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        settings: Settings,
+        embedder: Embedder | None,
+        reranker: Reranker | None = None,
+        rewriter: Rewriter | None = None,
+    ) -> None:
+        self._engine = engine
+        self._settings = settings
+        self.embedder = embedder
+        self._reranker = reranker
+        self._rewriter = rewriter
+        self._query_cache = QueryCache(settings.query_cache_seconds)
+        self._is_registered = False
+
+    @classmethod
+    def connect(cls, url: str | None = None, *, settings: Settings | None = None) -> Self:
+        """Opens a client.
+
+        url: the database; by default that of the settings (`DATABASE_URL`), else the embedded server in the
+        user's data directory, which is started and migrated. The models come from the settings as well.
+        """
+        settings = settings or load_settings()
+        models = embedder_from(settings), reranker_from(settings), rewriter_from(settings)
+        if url is None:
+            url = database_url(settings)
+            if settings.database_url is None:
+                migrate(url)
+        return cls(sync_engine(url, settings), settings, *models)
+
+    def close(self) -> None:
+        """Closes the connections. The client can't be used afterwards."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def register_model(self) -> None:
+        """Puts the configured embedding model into the registry and makes its index; a registered one stays as it is.
+
+        Storing and reembedding do it by themselves.
+        """
+        if self.embedder is None:
+            return
+        embedder = self.embedder
+        dimensions = embedder.dimensions
+        given = {
+            "model": embedder.model,
+            "dimensions": dimensions,
+            "floor": embedder.floor,
+            "recall_threshold": embedder.recall_threshold,
+            "merge_threshold": embedder.merge_threshold,
+            **self._settings.hnsw,
+        }
+        self._transaction("register_model", [given])
+        self._is_registered = True
+
+    def _passages(self, contents: list[str]) -> list[dict[str, Any]]:
+        """The arguments `embedding` and `model` of contents, in their order: none of what is blank, or without a model.
+
+        Raises EmbeddingError.
+        """
+        embeddable = [content for content in contents if content.strip()]
+        if self.embedder is None or not embeddable:
+            return [{} for _ in contents]
+        made = iter(self.embedder.passages(embeddable))
+        model = self.embedder.model
+        return [{"embedding": vector(next(made)), "model": model} if one.strip() else {} for one in contents]
+
+    def _embedded(self, query: str) -> str | None:
+        """A query's embedding, as recall takes it: from this process, the database, or the model. None without one."""
+        if self.embedder is None or not query.strip():
+            return None
+        model = self.embedder.model
+        embedding = self._query_cache.get(model, query) or self._cached_embedding(model, query)
+        if embedding is None:
+            made, is_new = self._query_cache.embed(self.embedder, query)
+            if is_new:
+                self._cache_embedding(model, query, made)
+            embedding = made
+        return embedding
+
+    def _cached_embedding(self, model: str, query: str) -> str | None:
+        """The vector that the database keeps. What it has against its cache is no reason not to recall."""
+        if not self._query_cache.seconds:
+            return None
+        try:
+            found: str | None = self._value("cached_embedding", model=model, query=query)
+        except DatabaseError:
+            return None
+        if found is not None:
+            self._query_cache.keep(model, query, found)
+        return found
+
+    def _cache_embedding(self, model: str, query: str, embedding: str) -> None:
+        """Lets the database keep a vector, if it can. One that it refuses is not kept here either."""
+        seconds = self._query_cache.seconds
+        try:
+            if seconds:
+                self._value("cache_embedding", model=model, query=query, embedding=embedding, seconds=float(seconds))
+        except InvalidEmbedding:
+            self._query_cache.drop(model, query)
+        except DatabaseError:
+            return
+
+    def _rows(self, result: type[Row], function: str, **arguments: Any) -> list[Row]:
+        return [result(**row) for row in (self._transaction(function, [arguments]))[0]]
+
+    def _value(self, function: str, **arguments: Any) -> Any:
+        return (self._transaction(function, [arguments]))[0][0][function]
+
+    def _transaction(self, function: str, many: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
+        """The rows of each call of a function; all calls in one transaction, run again when it lost a race."""
+        calls = [call(function, arguments) for arguments in many]
+        stores_vectors = function in STORE_VECTORS and any(given.get("model") for given in many)
+        if stores_vectors and not self._is_registered:
+            self.register_model()
+        limit = self._settings.statement_timeout
+        for attempt in range(1, 11):
+            try:
+                with self._engine.begin() as connection:
+                    if limit is not None:  # for this transaction: a pooler's connection is shared
+                        connection.execute(timeout(limit))
+                    found = []
+                    for statement, parameters in calls:
+                        rows = (connection.execute(statement, parameters)).mappings()
+                        found.append([dict(row) for row in rows])
+                    return found
+            except (SQLAlchemyError, OSError) as error:
+                if attempt == 10 or sqlstate(error) not in RETRIED:
+                    raise translated(error) from None
+            sleep(random.uniform(0, 0.02 * attempt))  # noqa: S311 so that the two do not meet again
+        raise AssertionError("unreachable")

@@ -1,0 +1,174 @@
+"""Made from operations.py by `make generate`: change that one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+from uuid import UUID
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from hindsight.calls import Duration, stated, translated, vector
+from hindsight.results import BankStatus, Erased, EventProblem, Model, Policy, SampledMemory, Versions
+from hindsight.sync_caller import Caller
+
+
+class Operations(Caller):
+    """What keeps banks: for whoever owns them, and for operators."""
+
+    def create_bank(
+        self,
+        bank: str,
+        *,
+        description: str | None = None,
+        language: str | None = None,
+        decay_rate: float | None = None,
+    ) -> int:
+        """Makes a bank owned by the caller, or finds the one that the caller owns. Returns its id.
+
+        language: PostgreSQL's text-search configuration (english by default). decay_rate: λ per day (0.01).
+        """
+        given = {"description": description, "language": language, "decay_rate": decay_rate}
+        return cast(int, self._value("create_bank", bank=bank, **given))
+
+    def policies(self, bank: str) -> list[Policy]:
+        """What each type of memory is in a bank: decay rate, weight, time to live, and what a conflict comes to."""
+        return self._rows(Policy, "policies", bank=bank)
+
+    def set_policy(
+        self,
+        bank: str,
+        type: str,
+        *,
+        decay_rate: float | None = None,
+        weight: float | None = None,
+        ttl: Duration | None = None,
+        on_conflict: str | None = None,
+    ) -> None:
+        """Changes what is given of a type of memory in this bank. For its owner; new memories go by it.
+
+        ttl: how long it lives when it is not told; 0 for good. on_conflict: overwrite, history (the old value remains
+        answerable by date) or confident (the more confident value stays).
+        """
+        given = {"decay_rate": decay_rate, "weight": weight, "ttl": ttl, "on_conflict": on_conflict}
+        self._transaction("set_policy", [{"bank": bank, "type": type, **given}])
+
+    def status(self) -> list[BankStatus]:
+        """Every bank that the caller may read, with what it holds."""
+        return self._rows(BankStatus, "status")
+
+    def versions(self) -> Versions:
+        """The versions of PostgreSQL, pgvector and the schema."""
+        return (self._rows(Versions, "versions"))[0]
+
+    def maintain(self, bank: str) -> dict[str, int]:
+        """Keeps a bank: counts the words of a large one, seals its events, and puts away all that is due.
+
+        In batches, each in a transaction of its own, so that writers beside it wait for none of them long. Returns what
+        was done: for each task, how many.
+        """
+        done = self._tasks("maintain", bank=bank)
+        while swept := self.sweep(bank):
+            done.update({task: done.get(task, 0) + affected for task, affected in swept.items()})
+        return done
+
+    def sweep(self, bank: str, most: int = 200) -> dict[str, int]:
+        """Puts away what is due, at most so many memories. Returns for each reason how many; empty: nothing is due."""
+        return self._tasks("sweep", bank=bank, most=most)
+
+    def verify_events(self, bank: str) -> list[EventProblem]:
+        """The gaps and edits in a bank's trail of events, as far as it is sealed. Empty: it is as it was written."""
+        return self._rows(EventProblem, "verify_events", bank=bank)
+
+    def erase_memory(self, bank: str, memory_id: UUID | str, reason: str) -> list[Erased]:
+        """Removes a memory and all that was made of it, for good: nothing restores it. For the bank's owner.
+
+        Its events stay, without content. Returns what was removed.
+        """
+        why = stated(reason, "erase_memory")
+        return self._rows(Erased, "erase_memory", bank=bank, memory_id=memory_id, reason=why)
+
+    def erase_bank(self, bank: str, reason: str) -> list[Erased]:
+        """Removes all that a bank holds, for good: nothing restores it. For its owner. Returns what was removed."""
+        return self._rows(Erased, "erase_bank", bank=bank, reason=stated(reason, "erase_bank"))
+
+    def embed_pending(self, bank: str, batch_size: int = 64) -> int:
+        """Embeds the memories of a bank that have no embedding yet. Returns how many it embedded."""
+        embedded = 0
+        while self.embedder is not None:
+            waiting = (self._transaction("unembedded", [{"bank": bank, "most": batch_size}]))[0]
+            if not waiting:
+                break
+            made = self.embedder.passages([row["content"] for row in waiting])
+            done = self._transaction(
+                "embed_memory",
+                [
+                    {
+                        "bank": bank,
+                        "memory_id": row["memory_id"],
+                        "version": row["version"],
+                        "embedding": vector(embedding),
+                        "model": self.embedder.model,
+                    }
+                    for row, embedding in zip(waiting, made, strict=True)
+                ],
+            )
+            embedded += sum(row["embed_memory"] for (row,) in done)
+        return embedded
+
+    def reembed(self, bank: str) -> int:
+        """Makes the configured embedding model the bank's, and embeds its memories anew. Returns how many.
+
+        Until a memory has its new embedding it is found by its words.
+        """
+        if self.embedder is None:
+            return 0
+        self.register_model()
+        self._value("set_bank_model", bank=bank, model=self.embedder.model)
+        return self.embed_pending(bank)
+
+    def models(self) -> list[Model]:
+        """The registered embedding models, with their thresholds and the settings of their indexes."""
+        return self._rows(Model, "models")
+
+    def set_thresholds(
+        self,
+        model: str,
+        *,
+        floor: float | None = None,
+        recall_threshold: float | None = None,
+        merge_threshold: float | None = None,
+    ) -> None:
+        """Changes what is given of a model's cosines; the next recall goes by them. For operators."""
+        given = {"floor": floor, "recall_threshold": recall_threshold, "merge_threshold": merge_threshold}
+        self._transaction("set_thresholds", [{"model": model, **given}])
+
+    def set_index(
+        self, model: str, *, m: int | None = None, ef_construction: int | None = None, ef_search: int | None = None
+    ) -> bool:
+        """Changes what is given of a model's HNSW index. For operators.
+
+        m (2 to 100) or ef_construction (4 to 1,000, at least twice m) build it anew, while memories are read and
+        written, and return when that is done: True. ef_search (1 to 1,000) counts from the next recall on.
+        """
+        given = {"m": m, "ef_construction": ef_construction, "ef_search": ef_search, "build_now": False}
+        rows = (self._transaction("set_index", [{"model": model, **given}]))[0]
+        try:
+            with self._engine.connect() as connection:
+                connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+                for row in rows:  # they may not run in a transaction
+                    connection.exec_driver_sql(row["set_index"])
+        except (SQLAlchemyError, OSError) as error:
+            raise translated(error) from None
+        return bool(rows)
+
+    def sample_memories(self, bank: str, most: int = 100) -> list[SampledMemory]:
+        """Live memories of a bank with their embeddings, drawn at random: at most so many, each once."""
+        model = self.embedder.model if self.embedder else None
+        rows = (self._transaction("sample_memories", [{"bank": bank, "most": most, "model": model}]))[0]
+        return [SampledMemory(**{**row, "embedding": json.loads(row["embedding"])}) for row in rows]
+
+    def _tasks(self, function: str, **arguments: Any) -> dict[str, int]:
+        rows: list[Mapping[str, Any]] = [*(self._transaction(function, [arguments]))[0]]
+        return {row["task"]: row["affected"] for row in rows}
