@@ -369,7 +369,7 @@ class Memory(_MemoryColumns, Base):
         Index(
             "memory_valid_idx",
             "bank_id",
-            "valid_to",
+            "slot",
             postgresql_where=text("deleted_at IS NULL AND archived_at IS NULL AND valid_to IS NOT NULL"),
         ),
         Index("memory_trivial_idx", "bank_id", "confirmed_at", postgresql_where=text(f"{LIVE} AND importance < 0.3")),
