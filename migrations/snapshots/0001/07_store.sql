@@ -209,7 +209,7 @@ BEGIN
       USING ERRCODE = 'serialization_failure', HINT = 'Try the same call again.';
   END IF;
   PERFORM _link(opened, memory_id, source_id, 'derived_from', 1) FROM unnest(store.derived_from) AS source_id
-    WHERE source_id <> memory_id; -- an echo of its source merges with it
+    WHERE source_id IS DISTINCT FROM memory_id; -- it may have been merged into one of them
   RETURN NEXT;
 END
 $$;
