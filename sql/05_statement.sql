@@ -175,7 +175,7 @@ CREATE OR REPLACE FUNCTION hindsight._versions(content text)
 BEGIN ATOMIC
   SELECT CASE WHEN is_name THEN lower(m.match[1]) END, m.match[3]
   FROM regexp_matches(normalize(content, NFKC),
-         '(?:([A-Za-z][A-Za-z+#]*)[ -]?)?((?<![A-Za-z])(?:[vV]ersion |[rR]elease |[vV])|版本号?[是为:]? ?|(?<![A-Za-z0-9.])|(?<=[A-Za-z+#])(?=\d+\.))(\d+(?:\.\d+)*)( ?版(?!权|税|面))?(?!\d|[-:]\d| ?(?:%|°|[kKMGT]i?B|[km]?[mg]|m?s|euros?|dollars?|percent|元|万|公里|米|岁|年|月|号|点)(?![a-z]))', 'g') AS m(match)
+         '(?:([A-Za-z][A-Za-z+#]*)[ -]?)?((?<![A-Za-z])(?:[vV]ersion (?:[a-z]+ )*|[rR]elease |[vV])|版本[^0-9,。;]*|(?<![A-Za-z0-9.])|(?<=[A-Za-z+#])(?=\d+\.))(\d+(?:\.\d+)*)( ?版(?!权|税|面))?(?!\d|[-:]\d| ?(?:%|°|[kKMGT]i?B|[km]?[mg]|m?s|euros?|dollars?|percent|元|万|公里|米|岁|年|月|号|点)(?![a-z]))', 'g') AS m(match)
   CROSS JOIN LATERAL (SELECT m.match[2] <> '' OR m.match[4] IS NOT NULL OR lower(m.match[1]) IN ('v', 'version', 'release') AS is_called_so, m.match[3] LIKE '%.%' AS is_dotted,
                              m.match[1] IS NOT NULL AND lower(m.match[1]) <> ALL (hindsight._opening_words() || '{version,release,v,
       port,ports,room,page,line,step,chapter,gate,flight,building,unit,floor,table,route,bus,level,section,number,no,track,platform,terminal,part,apartment,suite,
