@@ -9,8 +9,8 @@ statistic is as simple as its use allows:
 - recall_threshold: the cosine that FALSE_RATE of those pairs reach. It is set by what may come back wrongly, not by
   what is found: a bank has one answer and many other memories, so a question that nothing answers finds as many as
   that rate times the bank's size.
-- merge_threshold: halfway from the highest cosine of two memories that look alike and say something else ("room 101",
-  "room 102") to 1. What is merged wrongly is lost, so no such pair may lie above it.
+- merge_threshold: the cosine that SAME_RATE of the pairs reach that say the same. It only chooses what is compared word
+  by word: no cosine tells "room 101" from "room 102", so it need not be strict.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from hindsight.errors import EmbeddingError, InvalidArgument
 from hindsight.results import SampledMemory
 
 FALSE_RATE = 0.003
+SAME_RATE = 0.9
 LANGUAGES = ("zh", "en")
 LEAST_MEMORIES = 20  # of a bank whose floor is measured
 SAMPLE = Path(__file__).with_name("calibration_sample.json")
@@ -84,7 +85,7 @@ class Measured:
         return Thresholds(
             floor=round(statistics.median(unrelated), 3),
             recall_threshold=round(_quantile(unrelated, 1 - FALSE_RATE), 3),
-            merge_threshold=round((max(self.close) + 1) / 2, 3),
+            merge_threshold=round(_quantile(self.same, 1 - SAME_RATE), 3),
         )
 
 

@@ -98,7 +98,8 @@ def test_the_threshold_lets_the_false_rate_through_and_no_more(local: CachedEmbe
     unrelated = [cosine for pair in measured.pairs for cosine in pair.unrelated]
     through = sum(cosine >= found.recall_threshold for cosine in unrelated) / len(unrelated)
     assert through == pytest.approx(calibration.FALSE_RATE, abs=0.0005)
-    assert found.merge_threshold > max(measured.close)
+    merged = sum(cosine >= found.merge_threshold for cosine in measured.same) / len(measured.same)
+    assert merged == pytest.approx(calibration.SAME_RATE, abs=0.05)
 
 
 def test_the_local_models_defaults_are_what_calibrate_measures(local: CachedEmbedder) -> None:

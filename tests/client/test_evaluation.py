@@ -16,6 +16,7 @@ from hindsight.dataset import Question, read_corpora
 from hindsight.embedding_cache import CachedEmbedder
 from hindsight.errors import InvalidArgument
 from hindsight.evaluation import Quality, by_category, evaluate, reciprocal_rank_fusion
+from hindsight.evaluation_pairs import Group, evaluate_pairs, read_pairs
 from hindsight.sync_client import Hindsight
 
 LOCOMO = [
@@ -190,3 +191,45 @@ def test_the_command_prints_figures_for_people_and_for_programs(
     assert json.loads(capsys.readouterr().out)["quality"]["ours"]["all"]["recall_at_10"] == 1
     assert cli.run([*line, "--channels", "rrf"]) == 2
     assert cli.run(["eval", "missing.json", "--format", "squad"]) == 2
+
+
+PAIRS = [
+    ("same", "en", "The shop opens at 3 pm.", "The shop opens at 15:00."),
+    ("evolved", "zh", "用的是 MySQL 8.0", "升级到 MySQL 8.4"),
+    ("contradicting", "zh", "用户吃肉。", "用户不吃肉。"),
+    ("contradicting", "zh", "灯很亮。", "灯亮。"),  # a wrong label: the words say the same
+]
+
+
+def pairs_file(directory: Path) -> Path:
+    path = directory / "pairs.jsonl"
+    rows = [{"label": a, "language": b, "split": "dev", "one": c, "other": d, "kind": "x"} for a, b, c, d in PAIRS]
+    path.write_text("".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_pairs_are_stored_one_after_the_other_and_what_was_merged_wrongly_is_named(
+    client: Hindsight, shared_url: str, tmp_path: Path
+) -> None:
+    client.embedder = Toy()  # for which all of them are near
+    report = evaluate_pairs(read_pairs(pairs_file(tmp_path)), client, shared_url, load_settings())
+    assert report.groups == [
+        Group("dev", "contradicting", "zh", 2, merged=1, merged_in_slot=1, superseding=1),
+        Group("dev", "evolved", "zh", 1, superseding=1, evolved=1),
+        Group("dev", "same", "en", 1, merged=1, merged_in_slot=1),
+    ]
+    assert [(pair.one, pair.other) for pair in report.wrong] == [("灯很亮。", "灯亮。")]
+
+
+def test_without_an_embedding_model_other_words_are_not_merged(
+    client: Hindsight, shared_url: str, tmp_path: Path
+) -> None:
+    report = evaluate_pairs(read_pairs(pairs_file(tmp_path)), client, shared_url, load_settings())
+    assert (report.model, sum(group.merged for group in report.groups), report.wrong) == (None, 0, [])
+
+
+@pytest.mark.parametrize("content", ["", "text", "[]", "{}", '{"label": "same"}'])
+def test_a_file_without_pairs_is_refused_with_its_name(tmp_path: Path, content: str) -> None:
+    (tmp_path / "pairs.jsonl").write_text(content, encoding="utf-8")
+    with pytest.raises(InvalidArgument, match=r"pairs\.jsonl"):
+        read_pairs(tmp_path / "pairs.jsonl")

@@ -47,7 +47,8 @@ RETURN (
               WHEN hour > 12 THEN hour - 12 || minutes || CASE hour WHEN 24 THEN 'am' ELSE 'pm' END
               WHEN hour = 12 THEN CASE half WHEN 'am' THEN '0' ELSE '12' END || minutes || coalesce(half, 'pm')
               ELSE hour || minutes || coalesce(half, CASE WHEN reading ~ '^0' THEN 'am' ELSE '' END) END
-  FROM (SELECT pg_catalog.split_part(reading, ':', 1)::integer AS hour, ':' || pg_catalog.split_part(reading, ':', 2) AS minutes) AS r);
+  FROM (SELECT pg_catalog.split_part(reading, ':', 1)::integer AS hour,
+               ':' || pg_catalog.split_part(reading, ':', 2) AS minutes) AS r);
 
 -- _units: the words, numbers, Chinese characters and separators of a rewritten sentence; quotes, brackets and dashes are none.
 CREATE OR REPLACE FUNCTION hindsight._units(plain text)
@@ -74,7 +75,8 @@ DECLARE
 BEGIN
   IF unit IN ('was', 'were', 'had', 'did') THEN
     RETURN true;
-  ELSIF irregular ? unit OR (unit LIKE 're%' AND irregular ? pg_catalog.substr(unit, 3)) OR (unit LIKE '%ed' AND stems[place] <> unit) THEN
+  ELSIF irregular ? unit OR (unit LIKE 're%' AND irregular ? pg_catalog.substr(unit, 3))
+     OR (unit LIKE '%ed' AND stems[place] <> unit) THEN
     WHILE units[before] IN ('not', 'also', 'already', 'never', 'always', 'now', 'just') OR units[before] LIKE '%ly' LOOP
       before := before - 1;
     END LOOP;
@@ -125,7 +127,8 @@ DECLARE
   lexicon constant jsonb := hindsight._lexicon();
   numerals constant text := '零〇一二两三四五六七八九十百千万亿';
   units constant text[] := hindsight._units(hindsight._rewritten(content));
-  stems constant text[] := ARRAY(SELECT CASE WHEN pg_catalog.ascii(u.unit) BETWEEN 97 AND 122 THEN hindsight._stem(u.unit) ELSE u.unit END
+  stems constant text[] := ARRAY(
+    SELECT CASE WHEN pg_catalog.ascii(u.unit) BETWEEN 97 AND 122 THEN hindsight._stem(u.unit) ELSE u.unit END
                                  FROM pg_catalog.unnest(units) WITH ORDINALITY AS u(unit, place) ORDER BY u.place);
   place integer := 1;
   step integer;
@@ -246,7 +249,8 @@ BEGIN
           END IF;
           said := said || (held || CASE WHEN token LIKE '=%' THEN pg_catalog.substr(token, 2) ELSE token END);
           held := '';
-          IF token LIKE '%月' AND pg_catalog.ascii(units[place + step]) BETWEEN 48 AND 57 AND pg_catalog.length(units[place + step]) <= 2 THEN
+          IF token LIKE '%月' AND pg_catalog.ascii(units[place + step]) BETWEEN 48 AND 57
+             AND pg_catalog.length(units[place + step]) <= 2 THEN
             said := said || ('日' || pg_catalog.ltrim(units[place + step], '0')); -- March 5
             step := step + CASE WHEN units[place + step + 1] IN ('日', '号') THEN 2 ELSE 1 END;
           END IF;

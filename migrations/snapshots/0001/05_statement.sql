@@ -6,7 +6,9 @@
 CREATE OR REPLACE FUNCTION hindsight._words(said text[])
   RETURNS text[]
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN ARRAY(SELECT s.word FROM pg_catalog.unnest(said) WITH ORDINALITY AS s(word, place) WHERE s.word <> ALL ('{",",、,&,''s,of}') ORDER BY s.place);
+RETURN ARRAY(
+  SELECT s.word FROM pg_catalog.unnest(said) WITH ORDINALITY AS s(word, place)
+  WHERE s.word <> ALL ('{",",、,&,''s,of}') ORDER BY s.place);
 
 -- _bag: the words of a canonical sentence in an order of their own, without the marks of the voice.
 CREATE OR REPLACE FUNCTION hindsight._bag(said text[])
@@ -14,16 +16,18 @@ CREATE OR REPLACE FUNCTION hindsight._bag(said text[])
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN ARRAY(
   SELECT w.word
-  FROM pg_catalog.unnest(said) AS s(marked) CROSS JOIN LATERAL pg_catalog.regexp_replace(s.marked, '^(?:by|被|由|把)~', '') AS w(word)
+  FROM pg_catalog.unnest(said) AS s(marked)
+  CROSS JOIN LATERAL pg_catalog.regexp_replace(s.marked, '^(?:by|被|由|把)~', '') AS w(word)
   WHERE s.marked <> ALL ('{",",、,&,''s,of}')
   ORDER BY w.word COLLATE "C");
 
--- _other_number: whether one sentence speaks of one thing (a brother) and the other of several (brothers): the stemmer folds them.
+-- _other_number: whether one sentence speaks of one thing (a brother), the other of several (brothers): the stemmer folds them.
 CREATE OR REPLACE FUNCTION hindsight._other_number(one text, other text)
   RETURNS boolean
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN EXISTS (
-  SELECT FROM pg_catalog.regexp_matches(pg_catalog.lower(one), '\m(?:an?|one) ([a-z]+)(?: ([a-z]+))?', 'g') AS m(match) CROSS JOIN LATERAL pg_catalog.unnest(m.match) AS w(word)
+  SELECT FROM pg_catalog.regexp_matches(pg_catalog.lower(one), '\m(?:an?|one) ([a-z]+)(?: ([a-z]+))?', 'g') AS m(match)
+  CROSS JOIN LATERAL pg_catalog.unnest(m.match) AS w(word)
   WHERE pg_catalog.lower(other) ~ ('\m' || w.word || 'e?s\M') AND pg_catalog.lower(other) !~ ('\m' || w.word || '\M'));
 
 -- _same_order: whether two canonical sentences of the same words have them in the same order, but for what may stand elsewhere:
@@ -77,7 +81,8 @@ DECLARE
   same_before integer := 0;
   same_after integer := 0;
 BEGIN
-  IF size <> pg_catalog.cardinality(other) OR one && '{1st,then,step,order,rout,prioriti,rank,先,再,序,骤,接,次}' OR NOT one && '{",",、,&}' THEN
+  IF size <> pg_catalog.cardinality(other)
+     OR one && '{1st,then,step,order,rout,prioriti,rank,先,再,序,骤,接,次}' OR NOT one && '{",",、,&}' THEN
     RETURN false;
   END IF;
   WHILE one[same_before + 1] = other[same_before + 1] LOOP
@@ -107,7 +112,7 @@ CREATE OR REPLACE FUNCTION hindsight._items(said text[], is_owned boolean)
 RETURN (
   WITH item AS MATERIALIZED (
     SELECT i.item FROM pg_catalog.regexp_split_to_table(
-      pg_catalog.array_to_string(pg_catalog.array_replace(pg_catalog.array_replace(pg_catalog.array_replace(said, ',', E'\n'), '、', E'\n'), '&', E'\n'), ' '), '\s*\n\s*') AS i(item)
+      pg_catalog.array_to_string(said, ' '), '(?:^| )[,、&](?: |$)') AS i(item)
     WHERE i.item <> '')
   SELECT pg_catalog.array_agg(item.item ORDER BY item.item COLLATE "C")
   FROM item, (SELECT pg_catalog.string_agg(s, '') AS separators FROM pg_catalog.unnest(said) AS s WHERE s IN (',', '、', '&')) AS s
@@ -126,7 +131,8 @@ BEGIN ATOMIC
   WHERE owners AND said[place] = 'of' AND thing < place
   UNION ALL
   (WITH voice AS (
-    SELECT p.place, "left"(said[p.place], -length(v.rest)) AS mark, said[:p.place - 1] AS before, v.rest || said[p.place + 1:] AS after
+    SELECT p.place, "left"(said[p.place], -length(v.rest)) AS mark,
+           said[:p.place - 1] AS before, v.rest || said[p.place + 1:] AS after
     FROM generate_subscripts(said, 1) AS p(place), regexp_replace(said[p.place], '^(by|被|由|把)~', '') AS v(rest)
     WHERE v.rest <> said[p.place])
   SELECT CASE mark
@@ -135,7 +141,8 @@ BEGIN ATOMIC
     ELSE after || before END
   FROM voice
   CROSS JOIN LATERAL generate_series(1, CASE WHEN mark IN ('by~', '把~') THEN cardinality(after) ELSE 1 END) AS cut
-  CROSS JOIN LATERAL generate_series(CASE WHEN mark = 'by~' THEN greatest(place - 3, 1) ELSE 1 END, CASE WHEN mark = 'by~' THEN place - 1 ELSE 1 END) AS verb
+  CROSS JOIN LATERAL generate_series(CASE WHEN mark = 'by~' THEN greatest(place - 3, 1) ELSE 1 END,
+                                     CASE WHEN mark = 'by~' THEN place - 1 ELSE 1 END) AS verb
   WHERE mark <> 'by~' OR verb = place - 1 OR before[verb + 1] LIKE '%~%');
 END;
 
@@ -175,13 +182,20 @@ CREATE OR REPLACE FUNCTION hindsight._versions(content text)
 BEGIN ATOMIC
   SELECT CASE WHEN is_name THEN lower(m.match[1]) END, m.match[3]
   FROM regexp_matches(normalize(content, NFKC),
-         '(?:([A-Za-z][A-Za-z+#]*)[ -]?)?((?<![A-Za-z])(?:[vV]ersion |[rR]elease |[vV])|版本号?[是为:]? ?|(?<![A-Za-z0-9.])|(?<=[A-Za-z+#])(?=\d+\.))(\d+(?:\.\d+)*)( ?版(?!权|税|面))?(?!\d|[-:]\d| ?(?:%|°|[kKMGT]i?B|[km]?[mg]|m?s|euros?|dollars?|percent|元|万|公里|米|岁|年|月|号|点)(?![a-z]))', 'g') AS m(match)
-  CROSS JOIN LATERAL (SELECT m.match[2] <> '' OR m.match[4] IS NOT NULL OR lower(m.match[1]) IN ('v', 'version', 'release') AS is_called_so, m.match[3] LIKE '%.%' AS is_dotted,
+         '(?:([A-Za-z][A-Za-z+#]*)[ -]?)?'
+         '((?<![A-Za-z])(?:[vV]ersion (?:[a-z]+ )*|[rR]elease |[vV])|版本[^0-9,。;]*|(?<![A-Za-z0-9.])|(?<=[A-Za-z+#])(?=\d+\.))(\d+(?:\.\d+)*)( ?版(?!权|税|面))?'
+         '(?!\d|[-:]\d| ?(?:%|°|[kKMGT]i?B|[km]?[mg]|m?s|euros?|dollars?|percent|元|万|公里|米|岁|年|月|号|点)(?![a-z]))', 'g') AS m(match)
+  CROSS JOIN LATERAL (SELECT m.match[2] <> '' OR m.match[4] IS NOT NULL OR lower(m.match[1]) IN ('v', 'version', 'release') AS is_called_so,
+                             m.match[3] LIKE '%.%' AS is_dotted,
                              m.match[1] IS NOT NULL AND lower(m.match[1]) <> ALL (hindsight._opening_words() || '{version,release,v,
-      port,ports,room,page,line,step,chapter,gate,flight,building,unit,floor,table,route,bus,level,section,number,no,track,platform,terminal,part,apartment,suite,
-      box,id,ids,team,group,episode,season,ticket,issue,pr,case,order,http,error,code,ip,ipv,utc,gmt,usd,eur,top,day,week,row,column,price,cost,costs,is,was,of,to,at,
-      rate,ratio,score,weighs,weight,height,about,than,over,under,temperature,from,between,by,chapter,exit,zone,seat,class,grade,shelf,slot,rack,node,server,host}'::text[]) AS is_name) AS n
-  WHERE is_called_so OR (is_name AND (is_dotted OR m.match[1] ~ '^[A-Z]|[a-z][A-Z]')) OR (is_dotted AND content ~* 'upgrad|updat|migrat|升级|升到|更新|→');
+      port,ports,room,page,line,step,chapter,gate,flight,building,unit,
+      floor,table,route,bus,level,section,number,no,track,platform,terminal,part,apartment,suite,
+      box,id,ids,team,group,
+      episode,season,ticket,issue,pr,case,order,http,error,code,ip,ipv,utc,gmt,usd,eur,top,day,week,row,column,price,cost,costs,is,was,of,to,at,
+      rate,ratio,score,weighs,weight,height,about,
+      than,over,under,temperature,from,between,by,chapter,exit,zone,seat,class,grade,shelf,slot,rack,node,server,host}'::text[]) AS is_name) AS n
+  WHERE is_called_so OR (is_name AND (is_dotted OR m.match[1] ~ '^[A-Z]|[a-z][A-Z]'))
+     OR (is_dotted AND content ~* 'upgrad|updat|migrat|升级|升到|更新|→');
 END;
 
 -- _evolves: whether one sentence names another version of what the other names: MySQL 8.0, MySQL 8.4.
