@@ -24,6 +24,7 @@ from hindsight.results import (
     BankStatus,
     Context,
     Event,
+    Finding,
     Forgotten,
     Memory,
     Model,
@@ -33,6 +34,7 @@ from hindsight.results import (
     Recollection,
     SampledMemory,
     Stored,
+    Tag,
     Versions,
 )
 from hindsight.sync_client import Hindsight
@@ -50,6 +52,7 @@ __all__ = [
     "EmbeddingError",
     "EmbeddingUnavailable",
     "Event",
+    "Finding",
     "Forgotten",
     "Hindsight",
     "HindsightError",
@@ -66,6 +69,7 @@ __all__ = [
     "SampledMemory",
     "Settings",
     "Stored",
+    "Tag",
     "UnknownBank",
     "UnknownMemory",
     "UnknownModel",

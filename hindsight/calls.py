@@ -53,8 +53,9 @@ _TEXTS = {
     "role",
     "relation",
     "message",
+    "finding",
 }
-_WHOLE_NUMBERS = {"top_k", "hops", "max_tokens", "sequence", "expected_version"}
+_WHOLE_NUMBERS = {"top_k", "hops", "max_tokens", "sequence", "expected_version", "most"}
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -187,7 +188,7 @@ def call(function: str, arguments: Mapping[str, Any]) -> tuple[TextClause, dict[
             raise InvalidArgument(f"{name} must be a text, got {value!r}")
         if name in _WHOLE_NUMBERS and not isinstance(value, int):
             raise InvalidArgument(f"{name} must be a whole number, got {value!r}")
-        as_json = name in ("metadata", "tool_calls")
+        as_json = name in ("metadata", "tool_calls", "aliases")
         given[name] = json.dumps(value, ensure_ascii=False, default=str) if as_json else value
         terms.append(f"{name} => CAST(:{name} AS jsonb)" if as_json else f"{name} => :{name}")
     return text(f"SELECT * FROM hindsight.{function}({', '.join(terms)})"), given  # noqa: S608 names are ours

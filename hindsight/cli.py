@@ -14,6 +14,7 @@ from cyclopts import App, CycloptsError, Parameter
 from sqlalchemy.exc import SQLAlchemyError
 
 from hindsight import errors, tables
+from hindsight.audit_commands import audit
 from hindsight.calls import translated
 from hindsight.command import (
     COMMON,
@@ -40,8 +41,8 @@ Settings come from the environment and from .env: see docs/configuration.md.
 
 Exit codes:
   0    done
-  1    recall found nothing, should-recall says no; or something in the
-       demo did not hold
+  1    recall found nothing, should-recall says no, audit has findings;
+       or something in the demo did not hold
   2    the command line, a value or a setting is wrong
   3    no such bank, memory or model
   4    a conflict with what is stored
@@ -62,7 +63,7 @@ app = App(
     result_action="return_value",
 )
 
-for command in (store, recall, should_recall, get, history, forget, restore):
+for command in (store, recall, should_recall, get, history, forget, restore, audit):
     app.command(command)
 app.command(eval_recall, name="eval")
 app.command(bench_recall, name="bench")

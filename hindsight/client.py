@@ -53,6 +53,7 @@ from hindsight.results import (
     BankStatus,
     Context,
     Event,
+    Finding,
     Forgotten,
     Memory,
     Model,
@@ -62,6 +63,7 @@ from hindsight.results import (
     Recollection,
     SampledMemory,
     Stored,
+    Tag,
     Versions,
 )
 from hindsight.rewriting import Rewriter, rewriter_from
@@ -557,6 +559,42 @@ class AsyncHindsight:
         model = self.embedder.model if self.embedder else None
         rows = (await self._transaction("sample_memories", [{"bank": bank, "most": most, "model": model}]))[0]
         return [SampledMemory(**{**row, "embedding": json.loads(row["embedding"])}) for row in rows]
+
+    async def audit(self, bank: str, checks: Labels | None = None, *, most: int = 100) -> list[Finding]:
+        """What is wrong, or may be, with a bank's memories: at most so many findings (1 to 1,000) of each check.
+
+        checks: some of contradictions, duplicates, stale, orphans, hypotheses, sources, tags; None: all.
+        """
+        return await self._rows(Finding, "audit", bank=bank, checks=labels(checks, "checks") or None, most=most)
+
+    async def resolve(
+        self, bank: str, finding: str, memory_id: UUID | str, other_id: UUID | str | None = None
+    ) -> str:
+        """Does what a finding has as its remedy, where that loses nothing: merged, withdrawn, retagged, or left."""
+        return cast(
+            str,
+            await self._value(
+                "resolve",
+                bank=bank,
+                finding=finding,
+                memory_id=identifier(memory_id),
+                other_id=None if other_id is None else identifier(other_id, "other_id"),
+            ),
+        )
+
+    async def tags(self, bank: str) -> list[Tag]:
+        """The tags of a bank's live memories, the most frequent first, with their other spellings."""
+        return await self._rows(Tag, "tags", bank=bank)
+
+    async def set_tags(
+        self, bank: str, *, allowed: Labels | None = None, aliases: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
+        """Sets which tags the memories of a bank may have, and which other spellings mean the same. For its owners.
+
+        allowed: None leaves it, an empty list lifts the limit. aliases: tag → its other spellings, in place of those
+        that the tag has: {"frontend": ["front-end", "前端"]}.
+        """
+        await self._transaction("set_tags", [{"bank": bank, "allowed": labels(allowed, "allowed"), "aliases": aliases}])
 
     async def _embedded(self, query: str) -> str | None:
         """A query's embedding, as recall takes it: from this process, the database, or the model. None without one."""

@@ -6,7 +6,7 @@ import contextlib
 import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -18,6 +18,7 @@ from hindsight.dataset import Format, read_corpora
 from hindsight.embedding_cache import CachedEmbedder
 from hindsight.errors import ConfigurationError
 from hindsight.evaluation import Channel, evaluate
+from hindsight.evaluation_audit import evaluate_audit, read_pairs, verdict_table
 from hindsight.sync_client import Hindsight
 from hindsight.tables import quality_table
 from hindsight.throwaway import throwaway_database
@@ -27,7 +28,10 @@ def eval_recall(
     file: Annotated[Path, Parameter(help="The data set.")],
     /,
     *,
-    format: Annotated[Format, Parameter(help="What the file is: LoCoMo's JSON, or SQuAD's.")],
+    format: Annotated[
+        Format | Literal["audit"],
+        Parameter(help="What the file is: LoCoMo's JSON, or SQuAD's; audit: labelled pairs of statements."),
+    ],
     channels: Annotated[
         list[Channel] | None, Parameter(help="What to measure; by default all.", consume_multiple=True)
     ] = None,
@@ -39,8 +43,14 @@ def eval_recall(
 
     It runs in an embedded PostgreSQL of its own, with the configured embedding model.
     """
-    corpora = read_corpora(file, format)
     settings = load_settings()
+    if format == "audit":
+        pairs = read_pairs(file)
+        with _database("eval", here) as url, Hindsight.connect(url, settings=settings) as client:
+            found = evaluate_audit(pairs, client)
+        show(as_json, found.as_dict(), found.model or "no embedding model", verdict_table(found))
+        return
+    corpora = read_corpora(file, format)
     with _database("eval", here) as url, Hindsight.connect(url, settings=settings) as client:
         if cache and client.embedder:
             client.embedder = CachedEmbedder(client.embedder, cache)

@@ -49,6 +49,7 @@ from hindsight.results import (
     BankStatus,
     Context,
     Event,
+    Finding,
     Forgotten,
     Memory,
     Model,
@@ -58,6 +59,7 @@ from hindsight.results import (
     Recollection,
     SampledMemory,
     Stored,
+    Tag,
     Versions,
 )
 from hindsight.rewriting import Rewriter, rewriter_from
@@ -551,6 +553,40 @@ class Hindsight:
         model = self.embedder.model if self.embedder else None
         rows = (self._transaction("sample_memories", [{"bank": bank, "most": most, "model": model}]))[0]
         return [SampledMemory(**{**row, "embedding": json.loads(row["embedding"])}) for row in rows]
+
+    def audit(self, bank: str, checks: Labels | None = None, *, most: int = 100) -> list[Finding]:
+        """What is wrong, or may be, with a bank's memories: at most so many findings (1 to 1,000) of each check.
+
+        checks: some of contradictions, duplicates, stale, orphans, hypotheses, sources, tags; None: all.
+        """
+        return self._rows(Finding, "audit", bank=bank, checks=labels(checks, "checks") or None, most=most)
+
+    def resolve(self, bank: str, finding: str, memory_id: UUID | str, other_id: UUID | str | None = None) -> str:
+        """Does what a finding has as its remedy, where that loses nothing: merged, withdrawn, retagged, or left."""
+        return cast(
+            str,
+            self._value(
+                "resolve",
+                bank=bank,
+                finding=finding,
+                memory_id=identifier(memory_id),
+                other_id=None if other_id is None else identifier(other_id, "other_id"),
+            ),
+        )
+
+    def tags(self, bank: str) -> list[Tag]:
+        """The tags of a bank's live memories, the most frequent first, with their other spellings."""
+        return self._rows(Tag, "tags", bank=bank)
+
+    def set_tags(
+        self, bank: str, *, allowed: Labels | None = None, aliases: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
+        """Sets which tags the memories of a bank may have, and which other spellings mean the same. For its owners.
+
+        allowed: None leaves it, an empty list lifts the limit. aliases: tag → its other spellings, in place of those
+        that the tag has: {"frontend": ["front-end", "前端"]}.
+        """
+        self._transaction("set_tags", [{"bank": bank, "allowed": labels(allowed, "allowed"), "aliases": aliases}])
 
     def _embedded(self, query: str) -> str | None:
         """A query's embedding, as recall takes it: from this process, the database, or the model. None without one."""
