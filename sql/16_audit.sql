@@ -1,5 +1,5 @@
--- The audit of a bank: what somebody should look at, and what can be put right without looking. Each check costs a walk over the bank's
--- rows at most; pairs are sought beside the newest thousand memories.
+-- The audit of a bank: what somebody should look at, and what can be put right without looking. Each check costs a walk over the
+-- bank's rows at most; pairs are sought beside the newest thousand memories.
 
 -- _audit_checks: the checks, in their order.
 CREATE OR REPLACE FUNCTION hindsight._audit_checks()
@@ -10,12 +10,11 @@ RETURN '{contradictions,duplicates,stale,orphans,hypotheses,sources,tags}'::text
 CREATE OR REPLACE FUNCTION hindsight._quoted(content text)
   RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN '"' || pg_catalog.regexp_replace(
-  CASE WHEN pg_catalog.length(content) > 120 THEN pg_catalog."left"(content, 119) || '…' ELSE content END, '\s+', ' ', 'g') || '"';
+RETURN pg_catalog.format('"%s%s"', pg_catalog.regexp_replace(pg_catalog."left"(content, 120), '\s+', ' ', 'g'),
+                         CASE WHEN pg_catalog.length(content) > 120 THEN '…' END);
 
--- _near_pairs: pairs of live memories that may be about the same: near by their vectors; or, where one has no vector, with at
--- least half of their words in common. In a bank of up to a thousand memories every pair is compared, in a larger one the newest
--- thousand with their neighbours in the index of vectors, or with those that share one of their rarer words.
+-- _near_pairs: pairs of live memories that may be about the same, of which at least one is among the newest thousand: near by their
+-- vectors, of which a large bank's are found by their index; or, where one has no vector, with at least half of their words in common.
 CREATE OR REPLACE FUNCTION hindsight._near_pairs(
   opened hindsight.bank, used hindsight.embedding_model, at timestamptz, from_cosine double precision)
   RETURNS TABLE (one_id uuid, other_id uuid, cosine double precision)
@@ -25,34 +24,40 @@ DECLARE
   newest constant uuid[] := ARRAY(
     SELECT m.memory_id FROM hindsight.live_memory AS m
     WHERE m.bank_id = opened.bank_id AND (m.expires_at IS NULL OR m.expires_at > at)
-    ORDER BY m.confirmed_at DESC LIMIT 1001);
-  is_large constant boolean := pg_catalog.cardinality(newest) > 1000;
+    ORDER BY m.confirmed_at DESC LIMIT 1000);
+  is_large constant boolean := opened.documents IS NOT NULL
+    OR EXISTS (SELECT FROM hindsight.live_memory AS m WHERE m.bank_id = opened.bank_id OFFSET hindsight._exact_limit());
 BEGIN
-  IF is_large THEN
-    RETURN QUERY
-      SELECT DISTINCT least(m.memory_id, o.memory_id), greatest(m.memory_id, o.memory_id), 1 - (m.embedding <=> o.embedding)
-      FROM hindsight.live_memory AS m
-      CROSS JOIN LATERAL pg_catalog.unnest(
-        hindsight._search_by_meaning(opened.bank_id, at, NULL, 6, m.embedding, used)) AS near(memory_id)
-      JOIN hindsight.live_memory AS o ON o.bank_id = opened.bank_id AND o.memory_id = near.memory_id AND o.memory_id <> m.memory_id
-      WHERE m.bank_id = opened.bank_id AND m.memory_id = ANY (newest[:1000]) AND m.model_id = used.model_id
-        AND o.model_id = used.model_id AND m.embedding <=> o.embedding <= 1 - from_cosine;
+  IF is_large AND used.model_id IS NOT NULL THEN
+    RETURN QUERY EXECUTE pg_catalog.format( -- the expression and the two numbers are those of the model's index
+      'SELECT DISTINCT least(m.memory_id, near.memory_id), greatest(m.memory_id, near.memory_id), near.cosine
+       FROM unnest($1) AS n(memory_id)
+       JOIN hindsight.memory AS m ON m.bank_id = $2 AND m.memory_id = n.memory_id AND m.model_id = %1$s
+       CROSS JOIN LATERAL (
+         SELECT o.memory_id, 1 - (o.embedding <=> m.embedding) AS cosine FROM hindsight.live_memory AS o
+         WHERE o.model_id = %1$s AND o.bank_id = $2 AND (o.expires_at IS NULL OR o.expires_at > $3)
+         ORDER BY o.embedding::halfvec(%2$s) <=> m.embedding::halfvec(%2$s)
+         LIMIT 6) AS near
+       WHERE near.memory_id <> m.memory_id AND near.cosine >= $4', used.model_id, used.dimensions)
+      USING newest, opened.bank_id, at, from_cosine;
   ELSE
     RETURN QUERY
       WITH held AS MATERIALIZED (
-        SELECT m.memory_id, m.embedding FROM hindsight.live_memory AS m
-        WHERE m.bank_id = opened.bank_id AND m.memory_id = ANY (newest) AND m.model_id = used.model_id
+        SELECT m.memory_id, m.embedding, n.memory_id IS NOT NULL AS is_new
+        FROM hindsight.live_memory AS m LEFT JOIN pg_catalog.unnest(newest) AS n(memory_id) ON n.memory_id = m.memory_id
+        WHERE m.bank_id = opened.bank_id AND m.model_id = used.model_id AND (m.expires_at IS NULL OR m.expires_at > at)
       )
       SELECT one.memory_id, other.memory_id, 1 - (one.embedding <=> other.embedding)
-      FROM held AS one JOIN held AS other ON one.memory_id < other.memory_id
+      FROM held AS one JOIN held AS other ON one.is_new AND (one.memory_id < other.memory_id OR NOT other.is_new)
       WHERE one.embedding <=> other.embedding <= 1 - from_cosine;
   END IF;
-  IF EXISTS (SELECT FROM hindsight.live_memory AS m
-             WHERE m.bank_id = opened.bank_id AND m.memory_id = ANY (newest) AND m.embedding IS NULL) THEN
+  IF EXISTS (SELECT FROM hindsight.memory AS m JOIN pg_catalog.unnest(newest) AS n(memory_id) ON n.memory_id = m.memory_id
+             WHERE m.bank_id = opened.bank_id AND m.embedding IS NULL) THEN
     RETURN QUERY
       WITH word AS MATERIALIZED (
-        SELECT m.memory_id, m.embedding IS NULL AND m.memory_id = ANY (newest) AS waits, d.lexeme
-        FROM hindsight.live_memory AS m CROSS JOIN pg_catalog.unnest(m.document) AS d
+        SELECT m.memory_id, m.embedding IS NULL AND n.memory_id IS NOT NULL AS waits, d.lexeme
+        FROM hindsight.live_memory AS m LEFT JOIN pg_catalog.unnest(newest) AS n(memory_id) ON n.memory_id = m.memory_id
+        CROSS JOIN pg_catalog.unnest(m.document) AS d
         WHERE m.bank_id = opened.bank_id AND (m.expires_at IS NULL OR m.expires_at > at) AND 'A' = ANY (d.weights)
       ),
       rare AS ( -- a word that many have would join them all with one another
@@ -67,13 +72,14 @@ BEGIN
       FROM candidate AS c
       JOIN hindsight.memory AS one ON one.bank_id = opened.bank_id AND one.memory_id = c.one_id
       JOIN hindsight.memory AS other ON other.bank_id = opened.bank_id AND other.memory_id = c.other_id
-      WHERE hindsight._alike(NULL, NULL, pg_catalog.ts_filter(one.document, '{a}'), pg_catalog.ts_filter(other.document, '{a}')) >= 0.5;
+      WHERE hindsight._alike(
+        NULL, NULL, pg_catalog.ts_filter(one.document, '{a}'), pg_catalog.ts_filter(other.document, '{a}')) >= 0.5;
   END IF;
 END
 $$;
 
--- _is_duplicate: whether one memory can be merged into another without a loss: the same meaning by the model's merge threshold and by
--- the rules, of one kind, and with at most one slot between them.
+-- _is_duplicate: whether one memory can be merged into another without a loss: the same meaning by the model's merge threshold and
+-- by the rules, of one kind, and with at most one slot between them.
 CREATE OR REPLACE FUNCTION hindsight._is_duplicate(one hindsight.memory, other hindsight.memory, merge_threshold double precision)
   RETURNS boolean
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -82,7 +88,8 @@ RETURN one.model_id = other.model_id AND 1 - (one.embedding <=> other.embedding)
   AND (one.slot IS NULL OR other.slot IS NULL) AND (one.completed_at IS NULL) = (other.completed_at IS NULL)
   AND hindsight._disagreement(one.content, other.content) IS NULL AND hindsight._says_the_same(one.content, other.content);
 
--- _audit_pairs: contradictions and duplicates among the near pairs. Two that have a slot each are two things: whoever named them said so.
+-- _audit_pairs: contradictions and duplicates among the near pairs. Two that have a slot each are two things, as whoever named them
+-- said. Of each pair the newer one comes first.
 CREATE OR REPLACE FUNCTION hindsight._audit_pairs(opened hindsight.bank, at timestamptz, most integer, checks text[])
   RETURNS TABLE (finding text, memory_id uuid, other_id uuid, detail text, remedy text)
   LANGUAGE plpgsql STABLE
@@ -94,52 +101,49 @@ BEGIN
   SELECT r.* INTO used FROM hindsight.embedding_model AS r WHERE r.model_id = opened.model_id;
   RETURN QUERY
     WITH pair AS MATERIALIZED (
-      SELECT one, other, n.cosine, hindsight._disagreement(one.content, other.content) AS against
+      SELECT CASE WHEN o.is_newer THEN one ELSE other END AS newer, CASE WHEN o.is_newer THEN other ELSE one END AS older,
+             n.cosine, hindsight._disagreement(one.content, other.content) AS against
       FROM hindsight._near_pairs(opened, used, at, hindsight._audit_cosine(used)) AS n
       JOIN hindsight.memory AS one ON one.bank_id = opened.bank_id AND one.memory_id = n.one_id
       JOIN hindsight.memory AS other ON other.bank_id = opened.bank_id AND other.memory_id = n.other_id
+      CROSS JOIN LATERAL (
+        SELECT coalesce(one.occurred_at, one.created_at) > coalesce(other.occurred_at, other.created_at)) AS o(is_newer)
       WHERE one.slot IS NULL OR other.slot IS NULL
     ),
     judged AS (
-      SELECT p.*,
+      SELECT (p.newer).memory_id AS newer_id, (p.older).memory_id AS older_id, p.cosine, p.against,
+             hindsight._quoted((p.newer).content) AS newer, hindsight._quoted((p.older).content) AS older,
+             hindsight._evolves((p.older).content, (p.newer).content) AS evolves,
              CASE
-               WHEN p.against IS NOT NULL THEN 'contradiction'
-               WHEN hindsight._is_duplicate(p.one, p.other, used.merge_threshold) THEN 'merge'
-               WHEN (p.cosine >= used.merge_threshold OR (p.cosine IS NULL AND hindsight._says_the_same((p.one).content, (p.other).content)))
-                    AND hindsight._names_the_same((p.one).content, (p.other).content) THEN 'review'
+               WHEN p.against IS NOT NULL THEN 'contradicts'
+               WHEN hindsight._is_duplicate(p.newer, p.older, used.merge_threshold) THEN 'says the same as'
+               WHEN p.cosine >= used.merge_threshold AND hindsight._names_the_same((p.newer).content, (p.older).content)
+                    OR (p.cosine >= used.merge_threshold) IS NOT false AND hindsight._says_the_same((p.newer).content, (p.older).content)
+                 THEN 'may say the same as'
              END AS verdict
       FROM pair AS p
     ),
     told AS (
-      SELECT CASE j.verdict WHEN 'contradiction' THEN 'contradictions' ELSE 'duplicates' END AS finding, j.verdict, j.against, j.cosine,
-             older, newer
+      SELECT CASE j.verdict WHEN 'contradicts' THEN 'contradictions' ELSE 'duplicates' END AS finding,
+             CASE j.verdict WHEN 'says the same as' THEN 'merge' ELSE 'review' END AS remedy,
+             pg_catalog.format('%s %s %s%s%s', j.newer, j.verdict, j.older, ': ' || j.against,
+                               CASE WHEN j.against IS NOT NULL AND j.evolves THEN ', another version' END) AS detail,
+             j.newer_id, j.older_id, j.cosine
       FROM judged AS j
-      CROSS JOIN LATERAL (
-        SELECT CASE WHEN is_older THEN j.one ELSE j.other END AS older, CASE WHEN is_older THEN j.other ELSE j.one END AS newer
-        FROM (SELECT coalesce((j.one).occurred_at, (j.one).created_at) <= coalesce((j.other).occurred_at, (j.other).created_at)) AS o(is_older)
-      ) AS ordered
       WHERE j.verdict IS NOT NULL
     )
-    SELECT f.finding, f.memory_id, f.other_id, f.detail, f.remedy
-    FROM (
-      SELECT t.finding, (t.newer).memory_id AS memory_id, (t.older).memory_id AS other_id,
-             CASE t.verdict
-               WHEN 'contradiction' THEN pg_catalog.format('%s contradicts %s: %s', hindsight._quoted((t.newer).content), hindsight._quoted((t.older).content), t.against)
-               WHEN 'merge' THEN pg_catalog.format('%s says the same as %s', hindsight._quoted((t.newer).content), hindsight._quoted((t.older).content))
-               ELSE pg_catalog.format('%s may say the same as %s', hindsight._quoted((t.newer).content), hindsight._quoted((t.older).content))
-             END AS detail,
-             CASE t.verdict WHEN 'merge' THEN 'merge' ELSE 'review' END AS remedy, t.cosine,
-             pg_catalog.row_number() OVER (PARTITION BY t.finding ORDER BY t.verdict, t.cosine DESC NULLS LAST, (t.newer).memory_id) AS place
-      FROM told AS t
-      WHERE t.finding = ANY (checks)
-    ) AS f
+    SELECT f.finding, f.newer_id, f.older_id, f.detail, f.remedy
+    FROM (SELECT t.*, pg_catalog.row_number() OVER (
+            PARTITION BY t.finding ORDER BY t.remedy, t.cosine DESC NULLS LAST, t.newer_id, t.older_id) AS place
+          FROM told AS t
+          WHERE t.finding = ANY (checks)) AS f
     WHERE f.place <= most
     ORDER BY f.finding, f.place;
 END
 $$;
 
--- _audit_cosine: from which cosine on two memories may be about the same: a third of the way from relevant to the same. Of the labelled
--- contradictions (docs/evaluation.md) all but one across languages have more; the rules, not the cosine, tell them from the rest.
+-- _audit_cosine: from which cosine on two memories may be about the same: a third of the way from relevant to the same. Nearly all
+-- of the labelled contradictions (docs/evaluation.md) have more; the rules, not the cosine, tell them from the rest.
 CREATE OR REPLACE FUNCTION hindsight._audit_cosine(used hindsight.embedding_model)
   RETURNS double precision
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -149,11 +153,14 @@ RETURN used.recall_threshold + (used.merge_threshold - used.recall_threshold) / 
 CREATE OR REPLACE FUNCTION hindsight._names_the_same(one text, other text)
   RETURNS boolean
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN NOT EXISTS (
-  SELECT FROM (SELECT pg_catalog.regexp_matches(one, '\d+', 'g') AS number UNION ALL SELECT ARRAY[pg_catalog.lower(e)] FROM pg_catalog.unnest(hindsight.entities(one)) AS e) AS a
-  FULL JOIN (SELECT pg_catalog.regexp_matches(other, '\d+', 'g') AS number UNION ALL SELECT ARRAY[pg_catalog.lower(e)] FROM pg_catalog.unnest(hindsight.entities(other)) AS e) AS b
-    ON a.number = b.number
-  WHERE a.number IS NULL OR b.number IS NULL);
+RETURN (
+  WITH name AS (
+    SELECT t.side, pg_catalog.lower(n.name) AS name
+    FROM (VALUES (1, one), (2, other)) AS t(side, content)
+    CROSS JOIN LATERAL (SELECT pg_catalog.unnest(hindsight.entities(t.content)) AS name
+                        UNION ALL SELECT (pg_catalog.regexp_matches(t.content, '\d+', 'g'))[1]) AS n
+  )
+  SELECT NOT EXISTS (SELECT FROM name AS n GROUP BY n.name HAVING count(DISTINCT n.side) = 1));
 
 -- audit: what is wrong, or may be, with the live memories of a bank, at most so many findings of each check:
 --   contradictions: two that are about the same, of which only one can be true (_disagreement);

@@ -4,7 +4,7 @@
 
 -- _assertion: a sentence as the units that are compared: English words by their stems, numbers with their unit, single characters of
 -- scripts that do not separate words. Words that mean the same in this comparison are one, in both languages: not, only, all, some.
-CREATE OR REPLACE FUNCTION hindsight._assertion(content text)
+CREATE OR REPLACE FUNCTION hindsight._assertion(content text, is_stemmed boolean DEFAULT true)
   RETURNS text[]
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
@@ -26,6 +26,7 @@ BEGIN
   END LOOP;
   RETURN ARRAY(
     SELECT CASE
+      WHEN NOT is_stemmed THEN u.unit
       WHEN u.unit ~ '^[a-z]+$' THEN coalesce((pg_catalog.ts_lexize('pg_catalog.english_stem', u.unit))[1], u.unit)
       WHEN u.unit ~ '\d' AND u.unit !~ '^[a-z]' THEN
         pg_catalog.regexp_replace(pg_catalog.regexp_replace(pg_catalog.regexp_replace(pg_catalog.regexp_replace(pg_catalog.regexp_replace(pg_catalog.regexp_replace(
@@ -40,6 +41,21 @@ BEGIN
     ORDER BY m.place);
 END
 $$;
+
+-- _written: some units of a sentence in the words that it has for them.
+CREATE OR REPLACE FUNCTION hindsight._written(units text[], content text)
+  RETURNS text
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (
+  WITH word AS MATERIALIZED (
+    SELECT w.stem, w.word, w.place
+    FROM ROWS FROM (pg_catalog.unnest(hindsight._assertion(content)), pg_catalog.unnest(hindsight._assertion(content, false)))
+      WITH ORDINALITY AS w(stem, word, place)
+  )
+  SELECT pg_catalog.btrim(pg_catalog.string_agg(
+           CASE WHEN u.unit ~ '^[\x01-\u02ff]' THEN ' ' ELSE '' END
+           || coalesce((SELECT w.word FROM word AS w WHERE w.stem = u.unit ORDER BY w.place LIMIT 1), u.unit), '' ORDER BY u.place))
+  FROM pg_catalog.unnest(units) WITH ORDINALITY AS u(unit, place));
 
 -- _beyond: the units of one that the other has not, in their order.
 CREATE OR REPLACE FUNCTION hindsight._beyond(units text[], other text[])
@@ -80,7 +96,7 @@ $$;
 
 -- _changes_places: the two parts that change places between sentences of the same words: "Erin is older than Frank", "Frank is older than
 -- Erin". NULL where only clauses or the members of a list do.
-CREATE OR REPLACE FUNCTION hindsight._changes_places(one text[], other text[])
+CREATE OR REPLACE FUNCTION hindsight._changes_places(one text[], other text[], content text)
   RETURNS text
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
@@ -102,8 +118,8 @@ BEGIN
       IF one[size - y + 1 : size] = other[first : first + y - 1] AND between = other[first + y : size - x]
          AND NOT between <@ '{and,or,with,和,与,或,跟,同,及,、}' -- neither first: a list
          AND NOT between && '{marri,sibl,friend,meet,met,near,same,equal,夫,认,友,邻,等}' THEN -- true both ways
-        RETURN pg_catalog.format('%s and %s change places', pg_catalog.array_to_string(one[first : first + x - 1], ' '),
-                                 pg_catalog.array_to_string(one[size - y + 1 : size], ' '));
+        RETURN pg_catalog.format('%s and %s change places', hindsight._written(one[first : first + x - 1], content),
+                                 hindsight._written(one[size - y + 1 : size], content));
       END IF;
     END LOOP;
   END LOOP;
@@ -160,7 +176,7 @@ BEGIN
      OR greatest(pg_catalog.cardinality(said), pg_catalog.cardinality(answered)) > 200 OR NOT said && answered THEN
     RETURN NULL;
   ELSIF here = '{}' AND there = '{}' THEN
-    RETURN CASE WHEN hindsight._clauses(one) <> hindsight._clauses(other) THEN hindsight._changes_places(said, answered) END;
+    RETURN CASE WHEN hindsight._clauses(one) <> hindsight._clauses(other) THEN hindsight._changes_places(said, answered, one) END;
   END IF;
   WHILE common < least(pg_catalog.cardinality(said), pg_catalog.cardinality(answered)) AND said[common + 1] = answered[common + 1] LOOP
     common := common + 1;
@@ -171,7 +187,7 @@ BEGIN
   IF here = '{}' AND there = '{}' THEN
     RETURN CASE WHEN denies THEN 'one denies what the other says' WHEN is_partial THEN 'one says it of all, the other of some' END;
   ELSIF hindsight._opposite(pg_catalog.array_to_string(here, glue), pg_catalog.array_to_string(there, glue), said[:common] && states) THEN
-    RETURN CASE WHEN NOT denies THEN pg_catalog.format('%s and %s are opposites', pg_catalog.array_to_string(here, glue), pg_catalog.array_to_string(there, glue)) END;
+    RETURN CASE WHEN NOT denies THEN pg_catalog.format('%s and %s are opposites', hindsight._written(here, one), hindsight._written(there, other)) END;
   ELSIF denies THEN
     RETURN NULL;
   ELSIF is_partial AND greatest(pg_catalog.cardinality(here), pg_catalog.cardinality(there)) <= 3 THEN
@@ -182,7 +198,7 @@ BEGIN
   IF (SELECT bool_and(coalesce(h ~ number AND t ~ number AND (h ~ '\d') = (t ~ '\d') AND (h ~ '^[a-z]') = (t ~ '^[a-z]'), false))
       FROM ROWS FROM (pg_catalog.unnest(here), pg_catalog.unnest(there)) AS u(h, t)) THEN
     RETURN CASE WHEN common >= 3 AND said[common] <> '第'
-                THEN pg_catalog.format('%s or %s', pg_catalog.array_to_string(here, ', '), pg_catalog.array_to_string(there, ', ')) END;
+                THEN pg_catalog.format('%s or %s', hindsight._written(here, one), hindsight._written(there, other)) END;
   END IF;
   -- The value begins after the verb: characters of it may be the same (湖南, 湖北).
   verb := (SELECT max(u.place) FROM pg_catalog.unnest(said[:common]) WITH ORDINALITY AS u(unit, place)
@@ -192,7 +208,7 @@ BEGIN
   IF said[:verb - 1] && '{''s,of,的,住}' AND NOT '的' = ANY (here[:pg_catalog.cardinality(here) - 1])
      AND NOT here || there && '{and,or,with,from,on,to,和,与,或,、,not,only,all,some}'
      AND pg_catalog.cardinality(here) BETWEEN 1 AND longest AND pg_catalog.cardinality(there) BETWEEN 1 AND longest THEN
-    RETURN pg_catalog.format('%s or %s', pg_catalog.array_to_string(here, glue), pg_catalog.array_to_string(there, glue));
+    RETURN pg_catalog.format('%s or %s', hindsight._written(here, one), hindsight._written(there, other));
   END IF;
   RETURN NULL;
 END
