@@ -63,8 +63,8 @@ def _apply(client: Hindsight, bank: str, checks: Sequence[str] | None) -> Iterat
 
 
 def _lines(applied: Sequence[dict[str, Any]], findings: Sequence[Finding]) -> Iterable[Text]:
-    for one in applied:
-        yield Text(f"{one['outcome']}: {visible(one['finding'].detail)}")
+    for done in applied:
+        yield Text(f"{done['outcome']}: {visible(done['finding'].detail)}")
     for check, found in groupby(findings, key=lambda one: one.finding):
         yield Text(check, style="bold")
         for one in found:

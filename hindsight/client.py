@@ -567,9 +567,7 @@ class AsyncHindsight:
         """
         return await self._rows(Finding, "audit", bank=bank, checks=labels(checks, "checks") or None, most=most)
 
-    async def resolve(
-        self, bank: str, finding: str, memory_id: UUID | str, other_id: UUID | str | None = None
-    ) -> str:
+    async def resolve(self, bank: str, finding: str, memory_id: UUID | str, other_id: UUID | str | None = None) -> str:
         """Does what a finding has as its remedy, where that loses nothing: merged, withdrawn, retagged, or left."""
         return cast(
             str,

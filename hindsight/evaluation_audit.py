@@ -15,25 +15,25 @@ from hindsight.errors import InvalidArgument
 from hindsight.sync_client import Hindsight
 
 VERDICTS = ("contradiction", "merge", "review", "nothing")
-_PARTS = ("label", "language", "one", "other")
+_PARTS = {"label": "none", "language": "none", "one": "", "other": "", "split": "all"}
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two statements, whether they say the same (label), and which part of the set they belong to."""
+    """Two statements, what they are to each other (label), and which part of the set they belong to."""
 
     label: str
     language: str
     one: str
     other: str
-    split: str = "all"
+    split: str
 
 
 @dataclass(slots=True)
 class Report:
     """What was measured. `verdicts`: split → "label language" → verdict → pairs.
 
-    `across`: split → verdict → findings about two statements that are no pair: false, unless the pairs of a file overlap.
+    `across`: split → verdict → findings about two statements that are no pair: false, unless pairs of a file overlap.
     """
 
     model: str | None
@@ -48,10 +48,12 @@ def read_pairs(path: Path) -> list[Pair]:
     """The pairs of a file: one JSON object a line. Raises InvalidArgument."""
     try:
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-        pairs = [Pair(*(str(row[part]) for part in _PARTS), split=str(row.get("split", "all"))) for row in rows]
+        pairs = [Pair(**{part: str(row.get(part, default)) for part, default in _PARTS.items()}) for row in rows]
+        if any("" in (pair.one, pair.other) for pair in pairs):
+            raise ValueError("one or other is missing")
     except OSError as error:
         raise InvalidArgument(f"{path} can't be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, AttributeError) as error:
         raise InvalidArgument(f"{path} does not hold pairs: {type(error).__name__}: {error}") from None
     if not pairs:
         raise InvalidArgument(f"{path} holds no pair")
@@ -91,9 +93,9 @@ def _audited(pairs: list[Pair], client: Hindsight) -> dict[frozenset[str], str]:
     found = {frozenset(same): "merge" for same in by_id.values() if len(same) > 1}
     for finding in client.audit(bank, ["contradictions", "duplicates"], most=1000):
         verdict = "contradiction" if finding.finding == "contradictions" else finding.remedy
-        for one in by_id[finding.memory_id]:
-            for other in by_id[finding.other_id]:
-                found[frozenset([one, other])] = verdict
+        for newer in by_id[finding.memory_id]:
+            for older in by_id[finding.other_id]:
+                found[frozenset([newer, older])] = verdict
     return found
 
 

@@ -29,7 +29,8 @@ def store(db: Database, bank: str, content: str, **arguments: Any) -> uuid.UUID:
 def late(db: Database, memory_id: uuid.UUID, embedding: str, model: str) -> None:
     """Gives a memory its vector after it was stored, when nothing merges it any more."""
     bank = db.value(
-        "SELECT b.name FROM hindsight.memory m JOIN hindsight.bank b USING (bank_id) WHERE m.memory_id = %s", (memory_id,)
+        "SELECT b.name FROM hindsight.memory m JOIN hindsight.bank b USING (bank_id) WHERE m.memory_id = %s",
+        (memory_id,),
     )
     assert db.value(
         "SELECT hindsight.embed_memory(%s, %s, (SELECT version FROM hindsight.memory WHERE memory_id = %s), %s::vector, %s)",
@@ -99,12 +100,16 @@ class TestContradictions:
             ("The team deploys on Tuesdays", "The team deploys on Tuesdays only if the manager is present"),
         ],
     )
-    def test_what_is_only_similar_is_no_contradiction(self, db: Database, bank: str, toy: str, one: str, other: str) -> None:
+    def test_what_is_only_similar_is_no_contradiction(
+        self, db: Database, bank: str, toy: str, one: str, other: str
+    ) -> None:
         store(db, bank, one, embedding=NEAR[0], model=toy)
         store(db, bank, other, embedding=NEAR[1], model=toy)
         assert findings(db, bank, "contradictions") == []
 
-    def test_far_ones_and_two_slots_and_what_is_not_live_are_passed_over(self, db: Database, bank: str, toy: str) -> None:
+    def test_far_ones_and_two_slots_and_what_is_not_live_are_passed_over(
+        self, db: Database, bank: str, toy: str
+    ) -> None:
         store(db, bank, "The gateway supports IPv6", embedding="[1,0,0]", model=toy)
         far = store(db, bank, "The gateway does not support IPv6", embedding="[0,1,0]", model=toy)
         assert findings(db, bank, "contradictions") == []
@@ -118,9 +123,14 @@ class TestContradictions:
 
     @pytest.mark.parametrize(
         ("one", "other"),
-        [("The gateway supports IPv6 tunnels", "The gateway does not support IPv6 tunnels"), ("网关支持隧道协议", "网关不支持隧道协议")],
+        [
+            ("The gateway supports IPv6 tunnels", "The gateway does not support IPv6 tunnels"),
+            ("网关支持隧道协议", "网关不支持隧道协议"),
+        ],
     )
-    def test_without_vectors_words_in_common_bring_two_together(self, db: Database, bank: str, one: str, other: str) -> None:
+    def test_without_vectors_words_in_common_bring_two_together(
+        self, db: Database, bank: str, one: str, other: str
+    ) -> None:
         store(db, bank, one)
         store(db, bank, other)
         store(db, bank, "The cat sleeps on the keyboard")
@@ -141,7 +151,9 @@ class TestDuplicates:
         db.call("link", bank=bank, from_id=other, to_id=cause, relation="causes")
         (found,) = findings(db, bank, "duplicates")
         assert (found["memory_id"], found["other_id"], found["remedy"]) == (other, one, "merge")
-        assert db.one("resolve", bank=bank, finding="duplicates", memory_id=other, other_id=one) == {"resolve": "merged"}
+        assert db.one("resolve", bank=bank, finding="duplicates", memory_id=other, other_id=one) == {
+            "resolve": "merged"
+        }
         kept, gone = (db.one("get", bank=bank, memory_id=memory) for memory in (one, other))
         assert (kept["tags"], kept["metadata"], kept["confirmations"]) == (["a", "b"], {"x": 1, "y": 2}, 1)
         assert (gone["state"], gone["superseded_by"]) == ("superseded", one)
@@ -192,9 +204,14 @@ class TestDuplicates:
 
 
 class TestWhatGrowsOld:
-    def test_a_faded_fact_is_stale_unless_it_was_confirmed_or_its_type_does_not_fade(self, db: Database, bank: str) -> None:
+    def test_a_faded_fact_is_stale_unless_it_was_confirmed_or_its_type_does_not_fade(
+        self, db: Database, bank: str
+    ) -> None:
         old = store(db, bank, "The build takes nine minutes")
-        for content, arguments in [("构建需要九分钟", {"type": "decision"}), ("Water boils at 100 °C", {"type": "knowledge"})]:
+        for content, arguments in [
+            ("构建需要九分钟", {"type": "decision"}),
+            ("Water boils at 100 °C", {"type": "knowledge"}),
+        ]:
             age(db, store(db, bank, content, **arguments), 250)
         age(db, old, 250)
         age(db, store(db, bank, "not yet"), 200)
@@ -214,7 +231,9 @@ class TestWhatGrowsOld:
         todo, done = (store(db, bank, content, type="todo") for content in ("交周报", "call Bob"))
         for memory_id in (todo, done):
             age(db, memory_id, 25)
-            db.rows("UPDATE hindsight.memory SET expires_at = now() + interval '5 days' WHERE memory_id = %s", (memory_id,))
+            db.rows(
+                "UPDATE hindsight.memory SET expires_at = now() + interval '5 days' WHERE memory_id = %s", (memory_id,)
+            )
         store(db, bank, "a new one", type="todo")
         db.call("complete", bank=bank, memory_id=done)
         assert {row["memory_id"] for row in findings(db, bank, "stale")} == {waiting, todo}
@@ -231,7 +250,9 @@ class TestWhatGrowsOld:
 
 
 class TestOrphans:
-    def test_what_stands_on_something_forgotten_is_withdrawn_and_comes_back_with_it(self, db: Database, bank: str) -> None:
+    def test_what_stands_on_something_forgotten_is_withdrawn_and_comes_back_with_it(
+        self, db: Database, bank: str
+    ) -> None:
         evidence = store(db, bank, "用户每天跑步")
         derived = store(db, bank, "用户热爱运动", derived_from=[evidence])
         db.call("forget", bank=bank, memory_id=derived, reason="test")
@@ -296,7 +317,10 @@ class TestSources:
     def test_what_only_a_tool_has_made_credible_is_found_until_somebody_confirms_it(
         self, db: Database, bank: str, toy: str
     ) -> None:
-        contents = ["The admin approves every payment", *(f"The admin approves every payment{'!' * n}" for n in range(1, 7))]
+        contents = [
+            "The admin approves every payment",
+            *(f"The admin approves every payment{'!' * n}" for n in range(1, 7)),
+        ]
         for number, content in enumerate(contents):
             stored = db.one(
                 "store", bank=bank, content=content, source="tool", session_id=f"s{number}", confidence=0.7,
@@ -338,7 +362,11 @@ class TestTags:
             db.call("resolve", bank=bank, finding="tags", memory_id=row["memory_id"])
         assert [row["remedy"] for row in findings(db, bank, "tags")] == ["review"]
         assert db.one("get", bank=bank, memory_id=older)["tags"] == ["frontend", "misc"]
-        assert {row["tag"]: row["memories"] for row in db.call("tags", bank=bank)} == {"backend": 3, "frontend": 1, "misc": 1}
+        assert {row["tag"]: row["memories"] for row in db.call("tags", bank=bank)} == {
+            "backend": 3,
+            "frontend": 1,
+            "misc": 1,
+        }
 
 
 class TestAsking:

@@ -27,7 +27,10 @@ def refused(db: Database, **arguments: object) -> psycopg.Error:
 
 class TestSpelling:
     def test_case_width_and_spaces_do_not_make_another_tag(self, db: Database, bank: str) -> None:
-        assert stored_tags(db, bank, "one", ["Docker", "ＤＯＣＫＥＲ", " docker ", "Project　X"]) == ["docker", "project x"]
+        assert stored_tags(db, bank, "one", ["Docker", "ＤＯＣＫＥＲ", " docker ", "Project　X"]) == [
+            "docker",
+            "project x",
+        ]
         assert stored_tags(db, bank, "二", ["前端", "前端　", "（内部）"]) == ["前端", "(内部)"]
 
     @pytest.mark.parametrize("asked", ["DOCKER", "ｄｏｃｋｅｒ", " Docker "])
@@ -59,7 +62,9 @@ class TestAliases:
         set_aliases(db, bank, frontend=[])
         assert [row["tag"] for row in db.call("tags", bank=bank)] == ["backend"]
 
-    def test_a_chain_a_cycle_and_an_alias_of_two_tags_are_refused_and_change_nothing(self, db: Database, bank: str) -> None:
+    def test_a_chain_a_cycle_and_an_alias_of_two_tags_are_refused_and_change_nothing(
+        self, db: Database, bank: str
+    ) -> None:
         set_aliases(db, bank, frontend=["fe"])
         for aliases, message in [
             ({"fe": ["前端"]}, "'fe' cannot be an alias of 'frontend': it has the alias '前端' itself"),
