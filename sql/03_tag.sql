@@ -37,8 +37,8 @@ BEGIN
 END
 $$;
 
--- _given_aliases: what set_tags is told of aliases, a row for each: {"frontend": ["front-end", "前端"]}. A tag without any has one row,
--- with NULL. Raises HM004 for another shape.
+-- _given_aliases: what set_tags is told of aliases, a row for each: {"frontend": ["front-end", "前端"]}. A tag without any has one
+-- row, with NULL. Raises HM004 for another shape.
 CREATE OR REPLACE FUNCTION hindsight._given_aliases(aliases jsonb)
   RETURNS TABLE (tag text, alias text)
   LANGUAGE plpgsql IMMUTABLE
@@ -50,7 +50,8 @@ BEGIN
   PERFORM hindsight._check_object('aliases', aliases);
   FOR given IN SELECT e.key, e.value FROM pg_catalog.jsonb_each(aliases) AS e LOOP
     IF pg_catalog.jsonb_typeof(given.value) <> 'array'
-       OR EXISTS (SELECT FROM pg_catalog.jsonb_array_elements(given.value) AS a(name) WHERE pg_catalog.jsonb_typeof(a.name) <> 'string') THEN
+       OR EXISTS (SELECT FROM pg_catalog.jsonb_array_elements(given.value) AS a(name)
+                  WHERE pg_catalog.jsonb_typeof(a.name) <> 'string') THEN
       RAISE EXCEPTION 'the aliases of % must be a list of texts, got %', pg_catalog.quote_literal(given.key), given.value
         USING ERRCODE = 'HM004', HINT = 'For example {"frontend": ["front-end", "front end"]}; [] takes the aliases of a tag away.';
     END IF;
@@ -63,9 +64,9 @@ BEGIN
 END
 $$;
 
--- set_tags: which tags the memories of a bank may have (allowed), and which other spellings mean the same (aliases). Tags are compared
--- without case, width and spaces around them. '{}' as allowed lifts the limit; NULL leaves as it is. aliases are given by tag, and replace
--- those that the tag has. Both hold for what is stored and asked from now on; audit finds the tags of older memories.
+-- set_tags: which tags the memories of a bank may have (allowed), and which other spellings mean the same (aliases). Tags are
+-- compared without case, width and spaces around them. '{}' as allowed lifts the limit; NULL leaves as it is. aliases are given by
+-- tag, and replace those that the tag has. Both hold for what is stored and asked from now on; audit finds the tags of older memories.
 -- Raises HM001, HM003 (not an owner), HM004 (a tag that is none; an alias of two tags, or one that has aliases of its own), HM005.
 CREATE OR REPLACE FUNCTION hindsight.set_tags(bank text, allowed text[] DEFAULT NULL, aliases jsonb DEFAULT NULL)
   RETURNS void
@@ -90,12 +91,14 @@ BEGIN
     LIMIT 1
   LOOP
     IF clash.other_alias = clash.alias THEN
-      RAISE EXCEPTION '% cannot be an alias of both % and %', quote_literal(clash.alias), quote_literal(clash.tag), quote_literal(clash.other_tag)
+      RAISE EXCEPTION '% cannot be an alias of both % and %', quote_literal(clash.alias), quote_literal(clash.tag),
+          quote_literal(clash.other_tag)
         USING ERRCODE = 'HM004', HINT = 'Give it to one of them; [] takes the aliases of a tag away.';
     END IF;
     RAISE EXCEPTION '% cannot be an alias of %: it has the alias % itself', quote_literal(clash.alias), quote_literal(clash.tag),
         quote_literal(clash.other_alias)
-      USING ERRCODE = 'HM004', HINT = format('Give all of them to %s, and [] to %s.', quote_literal(clash.tag), quote_literal(clash.alias));
+      USING ERRCODE = 'HM004',
+            HINT = format('Give all of them to %s, and [] to %s.', quote_literal(clash.tag), quote_literal(clash.alias));
   END LOOP;
   IF set_tags.aliases IS NOT NULL THEN
     DELETE FROM tag_alias AS a
@@ -104,7 +107,8 @@ BEGIN
       SELECT DISTINCT opened.bank_id, g.alias, g.tag FROM _given_aliases(set_tags.aliases) AS g WHERE g.alias IS NOT NULL;
   END IF;
   -- What is allowed is kept in the bank's spelling, which the aliases may just have changed.
-  permitted := _bank_tags(opened.bank_id, coalesce(permitted, (SELECT b.allowed_tags FROM bank AS b WHERE b.bank_id = opened.bank_id)));
+  permitted := _bank_tags(
+    opened.bank_id, coalesce(permitted, (SELECT b.allowed_tags FROM bank AS b WHERE b.bank_id = opened.bank_id)));
   UPDATE bank AS b SET allowed_tags = nullif(permitted, '{}')
     WHERE b.bank_id = opened.bank_id AND b.allowed_tags IS DISTINCT FROM nullif(permitted, '{}');
   PERFORM _leave_event(opened.bank_id, 'set_tags', NULL, NULL, NULL,
@@ -151,7 +155,8 @@ BEGIN
         (SELECT pg_catalog.string_agg(t.tag, ', ') FROM pg_catalog.unnest(tags) AS t(tag) WHERE t.tag <> ALL (opened.allowed_tags))
       USING ERRCODE = 'HM004',
             HINT = pg_catalog.format('It allows %s; its owner can change that (hindsight.set_tags).',
-                                     pg_catalog.array_to_string(opened.allowed_tags[:20], ', ') || CASE WHEN pg_catalog.cardinality(opened.allowed_tags) > 20 THEN ', …' ELSE '' END);
+                                     pg_catalog.array_to_string(opened.allowed_tags[:20], ', ')
+                                     || CASE WHEN pg_catalog.cardinality(opened.allowed_tags) > 20 THEN ', …' ELSE '' END);
   END IF;
 END
 $$;

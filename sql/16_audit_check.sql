@@ -17,9 +17,12 @@ BEGIN
   RETURN QUERY
     SELECT 'stale', s.memory_id, NULL::uuid,
            hindsight._quoted(s.content) || CASE s.kind
-             WHEN 'faded' THEN pg_catalog.format(' was last confirmed on %s, and weighs less than a tenth of what it did', hindsight._day(s.since))
-             WHEN 'pending' THEN pg_catalog.format(' is pending (%s), and is put away on %s', s.why, hindsight._day(s.since + interval '30 days'))
-             ELSE pg_catalog.format(' is to be done since %s%s', hindsight._day(s.since), ', and is forgotten on ' || hindsight._day(s.ends)) END,
+             WHEN 'faded' THEN pg_catalog.format(
+               ' was last confirmed on %s, and weighs less than a tenth of what it did', hindsight._day(s.since))
+             WHEN 'pending' THEN pg_catalog.format(
+               ' is pending (%s), and is put away on %s', s.why, hindsight._day(s.since + interval '30 days'))
+             ELSE pg_catalog.format(
+               ' is to be done since %s%s', hindsight._day(s.since), ', and is forgotten on ' || hindsight._day(s.ends)) END,
            'review'
     FROM (
       SELECT 'faded' AS kind, m.memory_id, m.content, m.confirmed_at AS since, NULL::timestamptz AS ends, NULL AS why
@@ -77,7 +80,8 @@ BEGIN
       JOIN hindsight.live_memory AS m ON m.bank_id = opened.bank_id AND m.memory_id = made.from_id
       WHERE m.confirmations = 0 AND (m.expires_at IS NULL OR m.expires_at > at)
       UNION ALL
-      SELECT m.memory_id, s.memory_id, m.content, hindsight._state(s, at), '%s was superseded by a memory that is %s: neither is live', 'review'
+      SELECT m.memory_id, s.memory_id, m.content, hindsight._state(s, at),
+             '%s was superseded by a memory that is %s: neither is live', 'review'
       FROM hindsight.memory AS m
       JOIN hindsight.memory AS s ON s.bank_id = m.bank_id AND s.memory_id = m.superseded_by
       WHERE m.bank_id = opened.bank_id AND m.superseded_by IS NOT NULL AND m.deleted_at IS NULL AND m.archived_at IS NULL
@@ -215,7 +219,8 @@ BEGIN
       WHERE m.bank_id = opened.bank_id AND (m.expires_at IS NULL OR m.expires_at > at)
       GROUP BY m.memory_id, m.content
       UNION ALL
-      SELECT m.memory_id, m.content, '%s has tags that the bank does not allow: %s', 'review', pg_catalog.string_agg(t.tag, ', ' ORDER BY t.tag)
+      SELECT m.memory_id, m.content, '%s has tags that the bank does not allow: %s', 'review',
+             pg_catalog.string_agg(t.tag, ', ' ORDER BY t.tag)
       FROM hindsight.live_memory AS m CROSS JOIN pg_catalog.unnest(m.tags) AS t(tag)
       WHERE m.bank_id = opened.bank_id AND (m.expires_at IS NULL OR m.expires_at > at)
         AND t.tag <> ALL (opened.allowed_tags) AND NOT EXISTS (SELECT FROM spelling AS s WHERE s.tag = t.tag)

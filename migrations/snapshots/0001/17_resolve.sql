@@ -1,5 +1,5 @@
--- What an audit can put right by itself, one finding at a time. Each change is looked at again under lock: what has changed since the
--- audit is left alone, and a second time changes nothing.
+-- What an audit can put right by itself, one finding at a time. Each change is looked at again under lock: what has changed since
+-- the audit is left alone, and a second time changes nothing.
 
 -- resolve: does what an audit's finding has as its remedy, where that loses nothing, and says what it did:
 --   merged: the memory with fewer confirmations, of equals the newer one, is superseded by the other, which takes over its tags,
@@ -7,7 +7,8 @@
 --   withdrawn: it is pending until what it stands on is restored or somebody confirms it (orphans);
 --   retagged: its tags have the bank's spelling (tags);
 --   left: nothing to do, or for a person to decide.
--- Every change leaves an event whose reason begins with 'audit: '. Raises HM001, HM002, HM003, HM004 (unknown finding, no other_id of a duplicate).
+-- Every change leaves an event whose reason begins with 'audit: '.
+-- Raises HM001, HM002, HM003, HM004 (unknown finding, no other_id of a duplicate).
 CREATE OR REPLACE FUNCTION hindsight.resolve(bank text, finding text, memory_id uuid, other_id uuid DEFAULT NULL)
   RETURNS text
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -24,7 +25,8 @@ BEGIN
   PERFORM _check_finding(finding), _take_turns(opened.bank_id);
   IF finding = 'duplicates' THEN
     IF (memory_id <> other_id) IS NOT TRUE THEN
-      RAISE EXCEPTION 'a duplicate is one of two memories, got % and %', coalesce(memory_id::text, 'NULL'), coalesce(other_id::text, 'NULL')
+      RAISE EXCEPTION 'a duplicate is one of two memories, got % and %', coalesce(memory_id::text, 'NULL'),
+          coalesce(other_id::text, 'NULL')
         USING ERRCODE = 'HM004', HINT = 'Give the memory_id and the other_id of the finding.';
     END IF;
     held := _lock_memory(opened, least(memory_id, other_id)); -- one order: no deadlock
@@ -82,7 +84,9 @@ BEGIN
   PERFORM hindsight._change('superseded', gone, superseded, pg_catalog.format('audit: memory %s says the same', kept.memory_id));
   united.tags := (hindsight._clean_labels(kept.tags || gone.tags))[:100];
   united.entities := (hindsight._clean_labels(kept.entities || gone.entities))[:100];
-  united.metadata := CASE WHEN pg_catalog.length((gone.metadata || kept.metadata)::text) <= 100000 THEN gone.metadata || kept.metadata ELSE kept.metadata END;
+  IF pg_catalog.length((gone.metadata || kept.metadata)::text) <= 100000 THEN
+    united.metadata := gone.metadata || kept.metadata;
+  END IF;
   united.slot := coalesce(kept.slot, gone.slot);
   united.context := coalesce(kept.context, gone.context);
   united.source := coalesce(kept.source, gone.source);
@@ -91,11 +95,13 @@ BEGIN
   united.importance := greatest(kept.importance, gone.importance);
   united.confirmed_at := greatest(kept.confirmed_at, gone.confirmed_at);
   united.confirmations := kept.confirmations + gone.confirmations + 1;
-  united.expires_at := CASE WHEN kept.expires_at IS NOT NULL AND gone.expires_at IS NOT NULL THEN greatest(kept.expires_at, gone.expires_at) END;
+  united.expires_at := CASE WHEN kept.expires_at IS NOT NULL AND gone.expires_at IS NOT NULL
+                         THEN greatest(kept.expires_at, gone.expires_at) END;
   PERFORM hindsight._change('merged', kept, united, pg_catalog.format('audit: memory %s says the same', gone.memory_id));
   FOR edge IN
     SELECT l.* FROM hindsight.link AS l
-    WHERE l.bank_id = opened.bank_id AND gone.memory_id IN (l.from_id, l.to_id) AND kept.memory_id NOT IN (l.from_id, l.to_id) AND l.removed_at IS NULL
+    WHERE l.bank_id = opened.bank_id AND l.removed_at IS NULL
+      AND gone.memory_id IN (l.from_id, l.to_id) AND kept.memory_id NOT IN (l.from_id, l.to_id)
       AND EXISTS (SELECT FROM hindsight.memory AS m WHERE m.bank_id = l.bank_id AND m.deleted_at IS NULL
                   AND m.memory_id = CASE WHEN l.from_id = gone.memory_id THEN l.to_id ELSE l.from_id END)
   LOOP
