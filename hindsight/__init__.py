@@ -27,6 +27,7 @@ from hindsight.results import (
     Erased,
     Event,
     EventProblem,
+    Finding,
     Forgotten,
     Matched,
     Memory,
@@ -38,6 +39,7 @@ from hindsight.results import (
     Recollection,
     SampledMemory,
     Stored,
+    Tag,
     Versions,
 )
 from hindsight.sync_client import Hindsight
@@ -58,6 +60,7 @@ __all__ = [
     "Erased",
     "Event",
     "EventProblem",
+    "Finding",
     "Forgotten",
     "Hindsight",
     "HindsightError",
@@ -76,6 +79,7 @@ __all__ = [
     "SampledMemory",
     "Settings",
     "Stored",
+    "Tag",
     "UnknownBank",
     "UnknownMemory",
     "UnknownModel",

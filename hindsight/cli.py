@@ -14,6 +14,7 @@ from cyclopts import App, CycloptsError, Parameter
 from sqlalchemy.exc import SQLAlchemyError
 
 from hindsight import errors, tables
+from hindsight.audit_commands import audit
 from hindsight.calls import translated
 from hindsight.command import (
     COMMON,
@@ -42,8 +43,8 @@ Settings come from the environment and from .env: see docs/configuration.md.
 
 Exit codes:
   0    done
-  1    recall found nothing, should-recall says no, verify found a
-       problem; or something in the demo or under stress did not hold
+  1    recall found nothing, should-recall says no, audit or verify found
+       something; or something in the demo or under stress did not hold
   2    the command line, a value or a setting is wrong
   3    no such bank, memory or model
   4    a conflict with what is stored
@@ -67,7 +68,7 @@ app = App(
 GROUPS: dict[str, tuple[Callable[..., object], ...]] = {
     "Memories": (store, recall, should_recall, get, history, forget, restore),
     "Belief and the past": (pending, confirm, reject, complete, state, diff),
-    "The upkeep of a bank": (policy, maintain, verify, erase),
+    "The upkeep of a bank": (policy, maintain, audit, verify, erase),
 }
 for group, commands in GROUPS.items():
     for command in commands:

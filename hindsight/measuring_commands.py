@@ -18,6 +18,7 @@ from hindsight.dataset import Format, read_corpora
 from hindsight.embedding_cache import CachedEmbedder
 from hindsight.errors import ConfigurationError, InvalidArgument
 from hindsight.evaluation import Channel, evaluate
+from hindsight.evaluation_audit import evaluate_audit, verdict_table
 from hindsight.evaluation_pairs import evaluate_pairs, read_pairs
 from hindsight.sync_client import Hindsight
 from hindsight.tables import groups_table, quality_table, visible
@@ -29,8 +30,10 @@ def eval_recall(
     /,
     *,
     format: Annotated[
-        Format | Literal["pairs"],
-        Parameter(help="What the file is: LoCoMo's JSON, SQuAD's, or lines of labelled pairs."),
+        Format | Literal["pairs", "audit"],
+        Parameter(
+            help="What the file is: LoCoMo's JSON, SQuAD's, or lines of labelled pairs: stored in turn, or audited."
+        ),
     ],
     channels: Annotated[
         list[Channel] | None, Parameter(help="What to measure; by default all.", consume_multiple=True)
@@ -41,13 +44,13 @@ def eval_recall(
 ) -> None:
     """Measure how much of the evidence for a data set's questions recall finds, and what each channel finds alone.
 
-    Or, with pairs of sentences, which of them are merged. It runs in an embedded PostgreSQL of its own, with the
-    configured embedding model.
+    Or, of pairs of sentences, which are merged, or what an audit says. It runs in an embedded PostgreSQL of its own,
+    with the configured embedding model.
     """
-    if format == "pairs":
+    if format == "pairs" or format == "audit":  # noqa: PLR1714 mypy narrows by it
         if channels:
             raise InvalidArgument("pairs of sentences have no channels", hint="Leave --channels out")
-        _eval_pairs(file, cache, here, as_json)
+        (_eval_pairs if format == "pairs" else _eval_audit)(file, cache, here, as_json)
         return
     corpora = read_corpora(file, format)
     settings = load_settings()
@@ -130,6 +133,15 @@ def stress_memories(
         report = stress.stress(url, writers, seconds)
     show(as_json, report.as_dict(), *stress.lines(report))
     return 0 if report.holds else 1
+
+
+def _eval_audit(file: Path, cache: Path | None, here: bool, as_json: bool) -> None:
+    pairs = read_pairs(file)
+    with _database("eval", here) as url, Hindsight.connect(url) as client:
+        if cache and client.embedder:
+            client.embedder = CachedEmbedder(client.embedder, cache)
+        found = evaluate_audit(pairs, client)
+    show(as_json, found.as_dict(), found.model or "no embedding model", verdict_table(found))
 
 
 def _eval_pairs(file: Path, cache: Path | None, here: bool, as_json: bool) -> None:

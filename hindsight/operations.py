@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 from uuid import UUID
 
@@ -14,8 +14,8 @@ from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
 
 from hindsight.caller import AsyncCaller
-from hindsight.calls import Duration, stated, translated, vector
-from hindsight.results import BankStatus, Erased, EventProblem, Model, Policy, SampledMemory, Versions
+from hindsight.calls import Duration, Labels, stated, translated, vector
+from hindsight.results import BankStatus, Erased, EventProblem, Finding, Model, Policy, SampledMemory, Tag, Versions
 
 
 class AsyncOperations(AsyncCaller):
@@ -84,6 +84,40 @@ class AsyncOperations(AsyncCaller):
     async def verify_events(self, bank: str) -> list[EventProblem]:
         """The gaps and edits in a bank's trail of events, as far as it is sealed. Empty: it is as it was written."""
         return await self._rows(EventProblem, "verify_events", bank=bank)
+
+    async def audit(self, bank: str, checks: Labels | None = None, *, most: int = 100) -> list[Finding]:
+        """What is wrong, or may be, with a bank's memories: at most so many findings (1 to 1,000) of each check.
+
+        checks: some of contradictions, duplicates, stale, orphans, hypotheses, sources, tags; None: all.
+        """
+        return await self._rows(Finding, "audit", bank=bank, checks=checks or None, most=most)
+
+    async def resolve(self, bank: str, finding: str, memory_id: UUID | str, other_id: UUID | str | None = None) -> str:
+        """Does what a finding has as its remedy, where that loses nothing: merged, withdrawn, retagged, or left."""
+        return cast(
+            str,
+            await self._value(
+                "resolve",
+                bank=bank,
+                finding=finding,
+                memory_id=memory_id,
+                other_id=other_id,
+            ),
+        )
+
+    async def tags(self, bank: str) -> list[Tag]:
+        """The tags of a bank's live memories, the most frequent first, with their other spellings."""
+        return await self._rows(Tag, "tags", bank=bank)
+
+    async def set_tags(
+        self, bank: str, *, allowed: Labels | None = None, aliases: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
+        """Sets which tags the memories of a bank may have, and which other spellings mean the same. For its owners.
+
+        allowed: None leaves it, an empty list lifts the limit. aliases: tag → its other spellings, in place of those
+        that the tag has: {"frontend": ["front-end", "前端"]}.
+        """
+        await self._transaction("set_tags", [{"bank": bank, "allowed": allowed, "aliases": aliases}])
 
     async def erase_memory(self, bank: str, memory_id: UUID | str, reason: str) -> list[Erased]:
         """Removes a memory and all that was made of it, for good: nothing restores it. For the bank's owner.

@@ -283,3 +283,26 @@ class SampledMemory:
     memory_id: UUID
     content: str
     embedding: list[float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What an audit found. `finding`: the check; `other_id`: the other memory, of two.
+
+    `remedy`: merge, withdraw or retag, which `resolve` does; review, where a person decides.
+    """
+
+    finding: str
+    memory_id: UUID
+    other_id: UUID | None
+    detail: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tag:
+    """A tag of a bank: how many live memories have it, and its other spellings."""
+
+    tag: str
+    memories: int
+    aliases: list[str]

@@ -74,7 +74,8 @@ COMMENT ON FUNCTION hindsight.get(text, uuid) IS 'One memory by its id, with its
 -- update_memory: changes what is given and keeps the rest; created_at and what links to the memory stay. A new content
 -- without its embedding waits for one. clear names what shall be empty: 'slot', 'context', 'occurred_at', 'expires_at'.
 -- Returns the new version. expected_version refuses the change when somebody else was faster.
--- Raises HM001, HM002, HM003, HM004, HM005, HM006 (content or slot taken, superseded, or another version),
+-- Raises HM001, HM002, HM003, HM004 (also for a tag that the bank does not allow: it has no row of reasons to say so in, as store has),
+-- HM005, HM006 (content or slot taken, superseded, or another version),
 -- HM010, HM011, HM012.
 CREATE OR REPLACE FUNCTION hindsight.update_memory(
   bank text, memory_id uuid, content text DEFAULT NULL, type text DEFAULT NULL, tags text[] DEFAULT NULL,
@@ -118,7 +119,11 @@ BEGIN
   changed := held;
   changed.content := coalesce(content, held.content);
   changed.type := coalesce(type, held.type);
-  changed.tags := CASE WHEN tags IS NULL THEN held.tags ELSE _bank_tags(opened.bank_id, tags) END;
+  changed.tags := held.tags;
+  IF tags IS NOT NULL THEN
+    changed.tags := _bank_tags(opened.bank_id, tags);
+    PERFORM _check_allowed(opened, changed.tags);
+  END IF;
   changed.entities := CASE
     WHEN entities IS NOT NULL THEN _clean_labels(entities)
     WHEN changed.content = held.content THEN held.entities
