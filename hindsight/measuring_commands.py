@@ -47,7 +47,7 @@ def eval_recall(
     Or, of pairs of sentences, which are merged, or what an audit says. It runs in an embedded PostgreSQL of its own,
     with the configured embedding model.
     """
-    if format == "pairs" or format == "audit":  # noqa: PLR1714 mypy narrows by it
+    if format == "pairs" or format == "audit":
         if channels:
             raise InvalidArgument("pairs of sentences have no channels", hint="Leave --channels out")
         (_eval_pairs if format == "pairs" else _eval_audit)(file, cache, here, as_json)
