@@ -37,7 +37,7 @@ def test_the_command_says_what_was_done_and_what_held(capsys: pytest.CaptureFixt
 
 
 def test_upkeep_of_a_bank_puts_away_what_has_expired_and_nothing_else_beside_a_writer(fresh_url: str) -> None:
-    upkeep = stress_expire.expire(fresh_url, 2000, longest=None)
+    upkeep = stress_expire.expire(fresh_url, 2000, most_ms=None)
     assert {invariant.name: invariant.broken for invariant in upkeep.invariants if invariant.broken} == {}
     assert upkeep.expired == 200
     assert set(upkeep.alone) == {"store, new", "store, expired content", "store, expired slot", "update", "confirm"}
