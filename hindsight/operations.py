@@ -77,7 +77,7 @@ class AsyncOperations(AsyncCaller):
             done.update({task: done.get(task, 0) + affected for task, affected in swept.items()})
         return done
 
-    async def sweep(self, bank: str, most: int = 200) -> dict[str, int]:
+    async def sweep(self, bank: str, most: int = 100) -> dict[str, int]:
         """Puts away what is due, at most so many memories. Returns for each reason how many; empty: nothing is due."""
         return await self._tasks("sweep", bank=bank, most=most)
 

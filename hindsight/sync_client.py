@@ -100,7 +100,7 @@ class Hindsight(Operations):
         order = sorted(
             range(len(arguments)),
             key=lambda n: (
-                not (arguments[n].get("slot") or arguments[n].get("supersedes")),
+                not any(arguments[n].get(name) for name in ("slot", "supersedes", "derived_from")),
                 arguments[n].get("slot") or "",
                 arguments[n]["content"],
             ),

@@ -73,7 +73,7 @@ class Operations(Caller):
             done.update({task: done.get(task, 0) + affected for task, affected in swept.items()})
         return done
 
-    def sweep(self, bank: str, most: int = 200) -> dict[str, int]:
+    def sweep(self, bank: str, most: int = 100) -> dict[str, int]:
         """Puts away what is due, at most so many memories. Returns for each reason how many; empty: nothing is due."""
         return self._tasks("sweep", bank=bank, most=most)
 

@@ -98,7 +98,7 @@ BEGIN
   FOR past IN
     SELECT m.* FROM hindsight.memory AS m
     WHERE m.bank_id = late.bank_id AND m.slot = late.slot AND m.valid_to > said_at AND m.deleted_at IS NULL AND m.archived_at IS NULL
-    ORDER BY m.memory_id FOR UPDATE
+    ORDER BY m.memory_id FOR NO KEY UPDATE
   LOOP
     IF coalesce(past.occurred_at, past.created_at) > said_at THEN
       next_at := least(next_at, coalesce(past.occurred_at, past.created_at));
