@@ -53,7 +53,8 @@ BEGIN
   ELSIF pg_catalog.length(heard) BETWEEN 1 AND 200 AND heard !~ '[.!;。\n] *[^.!?;。 ]' THEN -- one sentence
     IF (heard ~ '\? *$' AND (asks_what OR (asks_whether AND NOT tells)))
        OR heard ~ '^(?:what|who|where|when|why|how)(?:.s| (?:is|are|was|were|do|does|did|can|could|should|would|will)) [^,:]*$'
-       OR (heard ~ '(?:[吗么呢]|\?)[?。! ]*$' AND heard !~ '[,:，：]' AND heard ~ '[吗么呢什谁哪几怎多否何干没]' AND (NOT tells OR heard ~ '什么|谁|哪|几|怎|多少|多久|多大|为何')) THEN
+       OR (heard ~ '(?:[吗么呢]|\?)[?。! ]*$' AND heard !~ '[,:，：]' AND heard ~ '[吗么呢什谁哪几怎多否何干没]'
+           AND (NOT tells OR heard ~ '什么|谁|哪|几|怎|多少|多久|多大|为何')) THEN
       RETURN greatest(0.2, least_of_type);
     END IF;
   END IF;
