@@ -85,7 +85,7 @@ class Measured:
         return Thresholds(
             floor=round(statistics.median(unrelated), 3),
             recall_threshold=round(_quantile(unrelated, 1 - FALSE_RATE), 3),
-            merge_threshold=round(_quantile(self.same, 1 - SAME_RATE), 3),
+            merge_threshold=round(_quantile(self.same, round(1 - SAME_RATE, 3)), 3),
         )
 
 

@@ -175,7 +175,8 @@ BEGIN
         token := units[place + 1];
         is_past := is_past OR coalesce(token LIKE '%ed' OR hindsight._irregular_forms_v1() ? token, false);
         known := CASE WHEN token LIKE '%ed' OR hindsight._irregular_forms_v1() ? token
-                        OR token IN ('been', 'not', 'never', 'already', 'just', 'now', 'also', 'recently') THEN '' ELSE 'have' END;
+                        OR token IN ('been', 'not', 'never', 'already', 'just', 'now', 'also', 'recently') THEN ''
+                      ELSE 'have' END;
       ELSIF known IS NULL AND unit LIKE '___%ly' THEN
         known := stems[place] || '~'; -- an adverb may stand elsewhere
       ELSIF unit IN ('the', 'a', 'an') AND pg_catalog."right"(held, 2) COLLATE "C" BETWEEN '0_' AND '9_' THEN -- in 2020 the …

@@ -104,8 +104,8 @@ END
 $$;
 
 -- _items: the items of a list, or the clauses, in an order of their own. NULL: it is none: a comma can also set off what
--- belongs to a word (his son, Tom, and his daughter, Amy), so that between single words it must be followed by an "and"; and of Alice and Bob's brother
--- only one is a brother.
+-- belongs to a word (his son, Tom, and his daughter, Amy), so that between single words it must be followed by an
+-- "and"; and of Alice and Bob's brother only one is a brother.
 CREATE OR REPLACE FUNCTION hindsight._items(said text[], is_owned boolean)
   RETURNS text[]
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -147,14 +147,20 @@ BEGIN ATOMIC
 END;
 
 -- _says_the_same: whether merging one sentence into another loses nothing. The caller has found them near by their vectors.
+-- Texts of more than a thousand characters are no sentences, and never the same: of so many words some are turned unseen.
 CREATE OR REPLACE FUNCTION hindsight._says_the_same(one text, other text)
   RETURNS boolean
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
 DECLARE
-  a text[] := hindsight._canonical(one);
-  b text[] := hindsight._canonical(other);
+  a text[];
+  b text[];
 BEGIN
+  IF pg_catalog.length(one) > 1000 OR pg_catalog.length(other) > 1000 THEN
+    RETURN false;
+  END IF;
+  a := hindsight._canonical(one);
+  b := hindsight._canonical(other);
   IF a = '{}' THEN
     RETURN false;
   ELSIF hindsight._bag(a) <> hindsight._bag(b) THEN -- setup, set up
@@ -167,15 +173,15 @@ BEGIN
   END IF;
   RETURN hindsight._same_order(a, b) OR EXISTS (
     SELECT
-    FROM (SELECT a AS said UNION ALL SELECT hindsight._readings(a, '''s' = ANY (b))) AS x,
-         (SELECT b AS said UNION ALL SELECT hindsight._readings(b, '''s' = ANY (a))) AS y
+    FROM (SELECT a AS said UNION ALL SELECT hindsight._readings(a, '''s' = ANY (b)) LIMIT 50) AS x,
+         (SELECT b AS said UNION ALL SELECT hindsight._readings(b, '''s' = ANY (a)) LIMIT 50) AS y
     WHERE hindsight._same_order(x.said, y.said));
 END
 $$;
 
 
--- _versions: the versions that a sentence names, each as name and number: MySQL 8.4, Android 14, v1.2, 5.1版. A whole number is one
--- only after a name with a capital, or with a word for it (version, v, 版): port 22 and Room 101 are none.
+-- _versions: the versions that a sentence names, each as name and number: MySQL 8.4, Android 14, v1.2, 5.1版. A whole number
+-- is one only after a name with a capital, or with a word for it (version, v, 版): port 22 and Room 101 are none.
 CREATE OR REPLACE FUNCTION hindsight._versions(content text)
   RETURNS TABLE (name text, number text)
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE ROWS 2
@@ -183,17 +189,21 @@ BEGIN ATOMIC
   SELECT CASE WHEN is_name THEN lower(m.match[1]) END, m.match[3]
   FROM regexp_matches(normalize(content, NFKC),
          '(?:([A-Za-z][A-Za-z+#]*)[ -]?)?'
-         '((?<![A-Za-z])(?:[vV]ersion (?:[a-z]+ )*|[rR]elease |[vV])|版本[^0-9,。;]*|(?<![A-Za-z0-9.])|(?<=[A-Za-z+#])(?=\d+\.))(\d+(?:\.\d+)*)( ?版(?!权|税|面))?'
+         '((?<![A-Za-z])(?:[vV]ersion (?:[a-z]+ )*|[rR]elease |[vV])|版本[^0-9,。;]*|(?<![A-Za-z0-9.])|(?<=[A-Za-z+#])(?=\d+\.))'
+         '(\d+(?:\.\d+)*)( ?版(?!权|税|面))?'
          '(?!\d|[-:]\d| ?(?:%|°|[kKMGT]i?B|[km]?[mg]|m?s|euros?|dollars?|percent|元|万|公里|米|岁|年|月|号|点)(?![a-z]))', 'g') AS m(match)
-  CROSS JOIN LATERAL (SELECT m.match[2] <> '' OR m.match[4] IS NOT NULL OR lower(m.match[1]) IN ('v', 'version', 'release') AS is_called_so,
+  CROSS JOIN LATERAL (SELECT m.match[2] <> '' OR m.match[4] IS NOT NULL
+                               OR lower(m.match[1]) IN ('v', 'version', 'release') AS is_called_so,
                              m.match[3] LIKE '%.%' AS is_dotted,
-                             m.match[1] IS NOT NULL AND lower(m.match[1]) <> ALL (hindsight._opening_words() || '{version,release,v,
+                             m.match[1] IS NOT NULL AND lower(m.match[1]) <> ALL (hindsight._opening_words() || '{v,
       port,ports,room,page,line,step,chapter,gate,flight,building,unit,
       floor,table,route,bus,level,section,number,no,track,platform,terminal,part,apartment,suite,
       box,id,ids,team,group,
-      episode,season,ticket,issue,pr,case,order,http,error,code,ip,ipv,utc,gmt,usd,eur,top,day,week,row,column,price,cost,costs,is,was,of,to,at,
+      episode,season,ticket,issue,pr,case,order,http,error,code,ip,ipv,utc,gmt,usd,eur,top,day,week,
+      row,column,price,cost,costs,is,was,of,to,at,
       rate,ratio,score,weighs,weight,height,about,
-      than,over,under,temperature,from,between,by,chapter,exit,zone,seat,class,grade,shelf,slot,rack,node,server,host}'::text[]) AS is_name) AS n
+      than,over,under,temperature,from,between,by,chapter,exit,zone,seat,class,grade,shelf,slot,rack,
+      node,server,host,version,release}'::text[]) AS is_name) AS n
   WHERE is_called_so OR (is_name AND (is_dotted OR m.match[1] ~ '^[A-Z]|[a-z][A-Z]'))
      OR (is_dotted AND content ~* 'upgrad|updat|migrat|升级|升到|更新|→');
 END;

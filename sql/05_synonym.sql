@@ -174,7 +174,8 @@ $$]) WITH ORDINALITY AS t(entries, place)
     FROM entry AS e CROSS JOIN LATERAL pg_catalog.string_to_table(e.meaning || ',' || e.words, ',') AS said),
   stemmed AS (
     SELECT p.phrase,
-           pg_catalog.string_agg(CASE WHEN w.word ~ '^[a-z]' THEN hindsight._stem(w.word) ELSE w.word END, ' ' ORDER BY w.place) AS stems
+           pg_catalog.string_agg(CASE WHEN w.word ~ '^[a-z]' THEN hindsight._stem(w.word) ELSE w.word END, ' '
+                                 ORDER BY w.place) AS stems
     FROM (SELECT DISTINCT phrase FROM phrase WHERE is_stemmed) AS p
     CROSS JOIN LATERAL pg_catalog.string_to_table(p.phrase, ' ') WITH ORDINALITY AS w(word, place)
     GROUP BY p.phrase),
@@ -187,7 +188,8 @@ $$]) WITH ORDINALITY AS t(entries, place)
     SELECT '^' || first AS key, max(size)::text AS meaning
     FROM word
     CROSS JOIN LATERAL (SELECT CASE WHEN key ~ '^[\u2e80-\uffff]' THEN "left"(key, 1) ELSE split_part(key, ' ', 1) END AS first,
-                               CASE WHEN key ~ '^[\u2e80-\uffff]' THEN length(key) ELSE cardinality(string_to_array(key, ' ')) END AS size) AS s
+                               CASE WHEN key ~ '^[\u2e80-\uffff]' THEN length(key)
+                                    ELSE cardinality(string_to_array(key, ' ')) END AS size) AS s
     GROUP BY first)
   SELECT pg_catalog.jsonb_object_agg(e.key, e.meaning)
   FROM (SELECT key, meaning FROM word UNION ALL SELECT key, meaning FROM longest) AS e);

@@ -267,6 +267,14 @@ class TestTheSame:
         assert not says_the_same(db, nothing, "The user likes tea.")
         assert not says_the_same(db, nothing, "用户喜欢茶。")
 
+    def test_long_texts_are_never_the_same_and_are_answered_at_once(self, db: Database) -> None:
+        long = "written by Alice of Bob, and " * 300
+        start = time.perf_counter()
+        assert not says_the_same(db, long, long + "x")
+        sentence = "told by Ann of Bo, and " * 40
+        says_the_same(db, sentence + "by Cy", "by Cy " + sentence)
+        assert time.perf_counter() - start < 5
+
     def test_it_takes_a_millisecond_or_two(self, db: Database) -> None:
         one, other = (
             "The importer starts at 02:00 and finishes at about 03:30.",
