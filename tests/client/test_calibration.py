@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from hindsight import calibration, cli, local_model, sync_client
+from hindsight import calibration, cli, local_model, sync_caller
 from hindsight.calibration import Thresholds
 from hindsight.client import AsyncHindsight
 from hindsight.config import Settings, load_settings
@@ -220,7 +220,7 @@ def hindsight(
     monkeypatch.setenv("DATABASE_URL", fresh_url)
     monkeypatch.setenv("HINDSIGHT_EMBEDDING_PROVIDER", "local")
     monkeypatch.setattr(
-        sync_client, "embedder_from", lambda settings: local if embedder_from(settings) is not None else None
+        sync_caller, "embedder_from", lambda settings: local if embedder_from(settings) is not None else None
     )
 
     def command(*arguments: str) -> Ran:
