@@ -274,7 +274,7 @@ def test_any_sequence_of_operations_leaves_a_sound_bank_whose_past_answers_as_it
     run_state_machine_as_test(
         Life,
         settings=settings(
-            max_examples=int(os.environ.get("LIFE_EXAMPLES", "12")),
+            max_examples=int(os.environ.get("LIFE_EXAMPLES", "8")),
             stateful_step_count=int(os.environ.get("LIFE_STEPS", "30")),
             derandomize="LIFE_EXAMPLES" not in os.environ,
             deadline=None,
