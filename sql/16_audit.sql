@@ -6,8 +6,8 @@ CREATE OR REPLACE FUNCTION hindsight._audit_checks()
   RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN '{contradictions,duplicates,stale,orphans,hypotheses,sources,tags}'::text[];
 
--- _quoted: a memory's content as a finding shows it: in quotation marks, at most so long, on one line.
-CREATE OR REPLACE FUNCTION hindsight._quoted(content text)
+-- _in_quotes: a memory's content as a finding shows it: in quotation marks, at most so long, on one line.
+CREATE OR REPLACE FUNCTION hindsight._in_quotes(content text)
   RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN pg_catalog.format('"%s%s"', pg_catalog.regexp_replace(pg_catalog."left"(content, 120), '\s+', ' ', 'g'),
@@ -112,7 +112,7 @@ BEGIN
     ),
     judged AS (
       SELECT (p.newer).memory_id AS newer_id, (p.older).memory_id AS older_id, p.cosine, p.against,
-             hindsight._quoted((p.newer).content) AS newer, hindsight._quoted((p.older).content) AS older,
+             hindsight._in_quotes((p.newer).content) AS newer, hindsight._in_quotes((p.older).content) AS older,
              hindsight._evolves((p.older).content, (p.newer).content) AS evolves,
              CASE
                WHEN p.against IS NOT NULL THEN 'contradicts'

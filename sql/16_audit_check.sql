@@ -16,7 +16,7 @@ AS $$
 BEGIN
   RETURN QUERY
     SELECT 'stale', s.memory_id, NULL::uuid,
-           hindsight._quoted(s.content) || CASE s.kind
+           hindsight._in_quotes(s.content) || CASE s.kind
              WHEN 'faded' THEN pg_catalog.format(
                ' was last confirmed on %s, and weighs less than a tenth of what it did', hindsight._day(s.since))
              WHEN 'pending' THEN pg_catalog.format(
@@ -61,7 +61,7 @@ AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
-    SELECT 'orphans', o.memory_id, o.other_id, pg_catalog.format(o.detail, hindsight._quoted(o.content), o.about), o.remedy
+    SELECT 'orphans', o.memory_id, o.other_id, pg_catalog.format(o.detail, hindsight._in_quotes(o.content), o.about), o.remedy
     FROM (
       SELECT DISTINCT ON (m.memory_id) m.memory_id, e.memory_id AS other_id, m.content, hindsight._day(e.deleted_at) AS about,
              '%s was made of a memory that was forgotten on %s' AS detail, 'withdraw' AS remedy
@@ -112,7 +112,7 @@ AS $$
 BEGIN
   RETURN QUERY
     SELECT 'hypotheses', m.memory_id, NULL::uuid,
-           pg_catalog.format('%s was inferred on %s, and never confirmed', hindsight._quoted(m.content), hindsight._day(m.created_at)),
+           pg_catalog.format('%s was inferred on %s, and never confirmed', hindsight._in_quotes(m.content), hindsight._day(m.created_at)),
            'review'
     FROM hindsight.live_memory AS m
     WHERE m.bank_id = opened.bank_id AND m.type = 'hypothesis' AND m.confirmations = 0 AND m.created_at <= at - interval '30 days'
@@ -155,7 +155,7 @@ BEGIN
       UNION ALL
       SELECT u.memory_id, u.created_at,
              pg_catalog.format('%s was raised from a confidence of %s to %s by %s repetitions, source %s',
-                               hindsight._quoted(u.content), pg_catalog.round(v.confidence::numeric, 2),
+                               hindsight._in_quotes(u.content), pg_catalog.round(v.confidence::numeric, 2),
                                pg_catalog.round(u.confidence::numeric, 2), u.confirmations, u.source)
       FROM unvouched AS u
       JOIN hindsight.memory_version AS v ON v.version = 1 AND v.bank_id = opened.bank_id AND v.memory_id = u.memory_id
@@ -211,7 +211,7 @@ AS $$
 BEGIN
   RETURN QUERY
     WITH spelling AS MATERIALIZED (SELECT s.tag, s.better FROM hindsight._tag_spellings(opened, at) AS s)
-    SELECT 'tags', w.memory_id, NULL::uuid, pg_catalog.format(w.detail, hindsight._quoted(w.content), w.tags), w.remedy
+    SELECT 'tags', w.memory_id, NULL::uuid, pg_catalog.format(w.detail, hindsight._in_quotes(w.content), w.tags), w.remedy
     FROM (
       SELECT m.memory_id, m.content, '%s has a tag spelled in another way: %s' AS detail, 'retag' AS remedy,
              pg_catalog.string_agg(pg_catalog.format('%s for %s', t.tag, s.better), ', ' ORDER BY t.tag) AS tags

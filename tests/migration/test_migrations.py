@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -188,6 +189,17 @@ def test_the_newest_frozen_copies_are_the_files_of_sql() -> None:
     for path in sorted((DEPLOY / "migrations" / "snapshots").glob("*/*.sql")):
         frozen[path.name] = path.read_bytes()
     assert {path.name: path.read_bytes() for path in (DEPLOY / "sql").glob("*.sql")} == frozen
+
+
+def test_no_function_is_defined_twice() -> None:
+    defined = Counter(
+        signature
+        for path in (DEPLOY / "sql").glob("*.sql")
+        for signature in re.findall(
+            r"^CREATE OR REPLACE FUNCTION (hindsight\.\w+\([^)]*\))", path.read_text(encoding="utf-8"), re.M
+        )
+    )
+    assert [signature for signature, count in defined.items() if count > 1] == []
 
 
 def test_every_sql_file_is_short_enough_to_read() -> None:

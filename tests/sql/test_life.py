@@ -255,7 +255,7 @@ class TestBelief:
         assert db.call("sweep", bank=bank) == [{"task": "not confirmed within 30 days", "affected": 1}]
         assert get(db, bank, old)["state"] == "archived"
         assert [row["memory_id"] for row in db.call("pending", bank=bank)] == [young]
-        assert "has expired" in refused(db, "HM006", "confirm", bank=bank, memory_id=old)
+        assert "was archived" in refused(db, "HM006", "confirm", bank=bank, memory_id=old)
 
 
 # ---- correction -----------------------------------------------------------------------------------------
@@ -518,7 +518,7 @@ class TestExpiry:
         for arguments, says in (
             ({"type": "opinion"}, "unknown type 'opinion'"),
             ({"type": "fact", "on_conflict": "'; --"}, "unknown policy '''; --'"),
-            ({"type": "fact", "ttl": "-1 day"}, "ttl must not be negative"),
+            ({"type": "fact", "ttl": "-1 day"}, "ttl must lie between 0 and a thousand years"),
             ({"type": "fact", "weight": 1.5}, "weight must lie between 0 and 1"),
         ):
             assert says in refused(db, "HM004", "set_policy", bank=bank, **arguments)
@@ -565,7 +565,7 @@ class TestSweeping:
             [{"task": "expired", "affected": affected}] for affected in (2, 2, 1)
         ] + [[]]
         for most in (0, 10_001, None):
-            assert "200 by default" in refused(db, "HM004", "sweep", bank=bank, most=most)
+            assert "100 by default" in refused(db, "HM004", "sweep", bank=bank, most=most)
 
     def test_what_a_writer_holds_is_left_for_the_next_time(self, db: Database, bank: str) -> None:
         ids = [store(db, bank, f"passing {number}", ttl="1 ms") for number in range(3)]

@@ -10,8 +10,7 @@ RETURN (SELECT greatest(1000, pg_catalog.sqrt(80 * greatest(c.reltuples, 0)))::b
         FROM pg_catalog.pg_class AS c WHERE c.oid = 'hindsight.memory'::regclass);
 
 -- _visible: the memories of a bank that recall may see: those that are live now, or (as_of) were believed then, as they were then;
--- with include_pending also those that are not believed yet; with valid_at those that were true then, also where another
--- value has followed them since. Inlined into the query that reads it.
+-- with include_pending also what is not believed yet; with valid_at what was true then, though another value has followed. Inlined.
 CREATE OR REPLACE FUNCTION hindsight._visible(
   of_bank bigint, at timestamptz, as_of timestamptz, valid_at timestamptz, include_pending boolean)
   RETURNS TABLE (
@@ -131,7 +130,7 @@ DECLARE
   finder tsquery;
   rare tsquery[];
   rarity double precision[];
-  fewest bigint;
+  fewest bigint; -- postings of the rarest word
 BEGIN
   IF counted IS NULL THEN -- never counted (maintain): the index counts, which common words make slow
     EXECUTE 'SELECT array_agg((SELECT count(*) FROM hindsight.live_memory AS m WHERE m.bank_id = $1 AND m.document @@ q.finder)
@@ -240,8 +239,7 @@ $$;
 
 -- _beside: the memories of a session right before and after a moment, as recall sees them.
 CREATE OR REPLACE FUNCTION hindsight._beside(
-  of_bank bigint, moment hindsight._moment, of_session text, said_at timestamptz,
-  OUT before_id uuid, OUT after_id uuid)
+  of_bank bigint, moment hindsight._moment, of_session text, said_at timestamptz, OUT before_id uuid, OUT after_id uuid)
   LANGUAGE plpgsql STABLE
 AS $$
 BEGIN

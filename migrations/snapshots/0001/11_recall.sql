@@ -68,6 +68,7 @@ CREATE OR REPLACE FUNCTION hindsight.recall(
   SET hnsw.ef_search = 80
   SET hnsw.max_scan_tuples = 40000
   SET jit = off
+  SET max_parallel_workers_per_gather = 0 -- to start a worker takes longer than to recall
 AS $$
 #variable_conflict use_column
 DECLARE
