@@ -46,8 +46,12 @@ BEGIN
   plain := pg_catalog.translate(plain, '’‘', '''''');
   IF plain LIKE '%''%' THEN
     plain := pg_catalog.replace(plain, 'n''t', ' not');
-    plain := pg_catalog.regexp_replace(plain, '''d(?= (?:like|love|prefer|rather)\M)', ' would', 'g'); -- I'd like is not I like
-    plain := pg_catalog.regexp_replace(plain, '\m(it|that|there|here|what|who|where|he|she)''s\M', '\1 is', 'g');
+    IF plain LIKE '%''d %' THEN
+      plain := pg_catalog.regexp_replace(plain, '''d(?= (?:like|love|prefer|rather)\M)', ' would', 'g'); -- I'd like is not I like
+    END IF;
+    IF plain LIKE ANY ('{%t''s%,%e''s%,%o''s%}') THEN
+      plain := pg_catalog.regexp_replace(plain, '\m(it|that|there|here|what|who|where|he|she)''s\M', '\1 is', 'g');
+    END IF;
     plain := pg_catalog.replace(plain, '''ve ', ' have ');
     plain := pg_catalog.regexp_replace(plain, '''(?:re|ve|ll|d|m)\M', '', 'g');
     plain := pg_catalog.regexp_replace(plain, '''s\M|(?<=s)''(?= )', ' 的 ', 'g'); -- Alice's: 的
@@ -81,8 +85,12 @@ BEGIN
     END IF;
   END IF;
   IF plain LIKE '%点%' OR plain LIKE '%:%' THEN
-    plain := pg_catalog.regexp_replace(plain, '每([晚早])上?(?=[0-9一二两三四五六七八九十]+ ?[点:])', '每天\1上', 'g');
-    plain := pg_catalog.regexp_replace(plain, '(?:晚上|夜里|半夜|深夜)的?(?=(?:[1-5]|[一二两三四五]|12|十二) ?[点:])', ' @am ', 'g');
+    IF plain LIKE ANY ('{%每晚%,%每早%}') THEN
+      plain := pg_catalog.regexp_replace(plain, '每([晚早])上?(?=[0-9一二两三四五六七八九十]+ ?[点:])', '每天\1上', 'g');
+    END IF;
+    IF plain LIKE ANY ('{%晚上%,%夜里%,%半夜%,%深夜%}') THEN
+      plain := pg_catalog.regexp_replace(plain, '(?:晚上|夜里|半夜|深夜)的?(?=(?:[1-5]|[一二两三四五]|12|十二) ?[点:])', ' @am ', 'g');
+    END IF;
     plain := pg_catalog.regexp_replace(plain, '(?:早上|上午|凌晨|清晨|早晨)的?(?=[0-9一二两三四五六七八九十]+ ?[点:])', ' @am ', 'g');
     plain := pg_catalog.regexp_replace(plain, '(?:下午|晚上|傍晚|夜里|中午)的?(?=[0-9一二两三四五六七八九十]+ ?[点:])', ' @pm ', 'g');
   END IF;
