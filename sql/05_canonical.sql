@@ -177,6 +177,9 @@ BEGIN
         known := CASE WHEN token LIKE '%ed' OR hindsight._irregular_forms_v1() ? token
                         OR token IN ('been', 'not', 'never', 'already', 'just', 'now', 'also', 'recently') THEN ''
                       ELSE 'have' END;
+      ELSIF unit IN ('get', 'gets', 'got') AND (units[place + 1] LIKE '%ed' OR hindsight._irregular_forms_v1() ? units[place + 1])
+        AND step = 1 AND units[place + 1] NOT IN ('used', 'married', 'tired', 'divorced', 'engaged', 'lost', 'left') THEN
+        known := ''; -- gets sent: is sent
       ELSIF known IS NULL AND unit LIKE '___%ly' THEN
         known := stems[place] || '~'; -- an adverb may stand elsewhere
       ELSIF unit IN ('the', 'a', 'an') AND pg_catalog."right"(held, 2) COLLATE "C" BETWEEN '0_' AND '9_' THEN -- in 2020 the …
@@ -203,6 +206,9 @@ BEGIN
       ELSIF units[place + step] = '月' THEN
         known := pg_catalog.ltrim(known, '#0') || '月';
         step := step + 1;
+      ELSIF units[place + step] IN ('台', '辆', '部', '只', '条', '张', '本', '枚', '篇', '艘')
+        AND pg_catalog.ascii(units[place + step + 1]) >= 19968 AND units[place + step + 1] NOT IN ('分', '门', '长', '地', '身') THEN
+        step := step + 1; -- a measure word before what is counted
       ELSIF units[place + step] IN ('日', '号') AND said[pg_catalog.cardinality(said)] LIKE '%月' THEN
         known := '日' || pg_catalog.ltrim(known, '#0');
         step := step + 1;
@@ -247,6 +253,12 @@ BEGIN
         ELSE
           IF held = '' AND token LIKE '周~%' AND said[pg_catalog.cardinality(said) - 1] LIKE '_%周~_' THEN -- on Monday and Friday
             held := pg_catalog.split_part(said[pg_catalog.cardinality(said) - 1], '周', 1);
+          END IF;
+          IF has_number AND token IN ('week', 'hour', 'minute') AND coalesce(said[pg_catalog.cardinality(said)] NOT LIKE '%第', true) THEN
+            parts := pg_catalog.regexp_match(held, '^(.*?)(\d+(?:\.\d+)?)_$'); -- two weeks are 14 days
+            held := coalesce(parts[1] || pg_catalog.trim_scale(
+              parts[2]::numeric * CASE token WHEN 'week' THEN 7 WHEN 'hour' THEN 3600 ELSE 60 END) || '_', held);
+            token := CASE WHEN parts IS NULL THEN token WHEN token = 'week' THEN 'day' ELSE 'second' END;
           END IF;
           said := said || (held || CASE WHEN token LIKE '=%' THEN pg_catalog.substr(token, 2) ELSE token END);
           held := '';

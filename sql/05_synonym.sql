@@ -16,7 +16,7 @@ RETURN (
   WITH entry AS MATERIALIZED (
     SELECT t.place > 1 AS is_stemmed, pg_catalog.btrim(pg_catalog.split_part(e, '=', 1), E' \n') AS meaning,
            pg_catalog.split_part(e, '=', 2) AS words
-    FROM pg_catalog.unnest(ARRAY[$$
+    FROM pg_catalog.unnest(ARRAY[hindsight._plain_words() || ';' || $$
 =a,an,the,is,are,am,was,were,be,been,being,do,does,did,will,wo,shall,that,which is,which are,who is,who are,there is,
 there are,it,its,as a reminder,just a reminder,reminder,note that,please,please note,please note that,keep in mind that,
 bear in mind that,remember that,fyi,by the way,btw,it turns out that,it turns out,turns out,as it turns out,
@@ -67,7 +67,7 @@ whereas; ~在=在,位于,处于,坐落于,坐落在; ~从=从,自,自从,打从;
 ~跟=跟; 或=或者,或是,抑或; 但=但是,不过,可是,然而,只不过; 后=之后,以后; 前=之前,以前; 时=的时候,时候; 期间=这段时间,在此期间,这期间; 今天~=今天,今日; 明天~=明天,明日; 昨天~=昨天,昨日; 今年~=今年;
 明年~=明年; 去年~=去年; 周末~=周末; 早上~=早上,早晨,清晨; 上午~=上午; 中午~=中午; 下午~=下午; 晚上~=晚上,晚间,夜里; 凌晨~=凌晨; 上周~=上周,上星期; 下周~=下周,下星期;
 yesterday~=yesterday; tomorrow~=tomorrow; weekend~=weekends,weekend; tonight~=tonight; 自己=自己; 有 #1=有个,有一个,有一名,有一位; _不 同意=不同意;
-#1.5=一个半; #2.5=两个半; 是 #1.5=是一个半; 自动=自动; 自由=自由; 及时=及时; 参与=参加,出席; 不同=不同; 不错=不错; 无线=无线; 别人=别人; 未来=未来; 正在=正在,在用; #0=zero; #1=one;
+#1.5=一个半; #2.5=两个半; 是 #1.5=是一个半; 自动=自动; 自由=自由; 及时=及时; 参与=参加,出席; 不同=不同; 不错=不错; 无线=无线; 别人=别人; 未来=未来; #0=zero; #1=one;
 #2=two; #3=three; #4=four; #5=five; #6=six; #7=seven; #8=eight; #9=nine; #10=ten; #11=eleven; #12=twelve,a dozen;
 #13=thirteen; #14=fourteen; #15=fifteen; #16=sixteen; #17=seventeen; #18=eighteen; #19=nineteen; #20=twenty; #30=thirty;
 #40=forty; #50=fifty; #60=sixty; #70=seventy; #80=eighty; #90=ninety; *100=hundred; *1000=thousand; *1000000=million;
@@ -167,7 +167,7 @@ $$, $$
 刚才; 很少=极少,不常; 完全=彻底; 一起=一同,一块儿; 独自=一个人; 手动=人工; 次=遍,回,趟; 起床=起身; 截止日期=最后期限; 期限=时限; 每逢=每到,每当; 起=开始算; 大家=所有人,每个人,人人; 没人=没有人,无人;
 生日=出生日期; 国外=海外; 上传=传到; 毕业于=从毕业; 预订=预定; 座位=位子; 离职=辞职; 招聘=招; 主管=主任; 擅长=善于; 负责=承担; 全量=完整; 重建=重新构建; 耗时=需要时间; 期间=过程中; 说明=解释;
 顶部=最上面,最上方; 底部=最下面,最下方; 开头=开始处; 结尾=末尾; 里=里面,内,里头; 上=上面,上边; 下=下面,下边; 左边=左侧,左面; 右边=右侧,右面; 旁边=边上
-$$]) WITH ORDINALITY AS t(entries, place)
+$$, hindsight._english_words(), hindsight._chinese_words()]) WITH ORDINALITY AS t(entries, place)
     CROSS JOIN LATERAL pg_catalog.string_to_table(t.entries, ';') AS e),
   phrase AS MATERIALIZED (
     SELECT e.meaning, e.is_stemmed, pg_catalog.btrim(said, E' \n') AS phrase

@@ -46,6 +46,13 @@ BEGIN
   plain := pg_catalog.translate(plain, '’‘', '''''');
   IF plain LIKE '%''%' THEN
     plain := pg_catalog.replace(plain, 'n''t', ' not');
+    IF plain LIKE '%''d %' THEN
+      plain := pg_catalog.regexp_replace(plain, '''d(?= (?:like|love|prefer|rather)\M)', ' would', 'g'); -- I'd like is not I like
+    END IF;
+    IF plain LIKE ANY ('{%t''s%,%e''s%,%o''s%}') THEN
+      plain := pg_catalog.regexp_replace(plain, '\m(it|that|there|here|what|who|where|he|she)''s\M', '\1 is', 'g');
+    END IF;
+    plain := pg_catalog.replace(plain, '''ve ', ' have ');
     plain := pg_catalog.regexp_replace(plain, '''(?:re|ve|ll|d|m)\M', '', 'g');
     plain := pg_catalog.regexp_replace(plain, '''s\M|(?<=s)''(?= )', ' 的 ', 'g'); -- Alice's: 的
   END IF;
@@ -53,7 +60,14 @@ BEGIN
     plain := pg_catalog.regexp_replace(plain, '\m([a-z])-(?=[a-z]{3})', '\1', 'g'); -- e-mail
     plain := pg_catalog.regexp_replace(plain, '([a-z])-(?=[a-z]+(?:[\s,;!?.]|$))', '\1 ', 'g');
   END IF;
+  IF plain LIKE ANY ('{%ise%,%isin%,%isat%}') THEN -- centralise: centralize
+    plain := pg_catalog.regexp_replace(plain, '\m(?!adver|enterp|super|compr|prom)([a-z]{3,}[lnrmtd])is(e|es|ed|ing|ations?|ers?)\M',
+                                       '\1iz\2', 'g');
+  END IF;
   IF has_digits THEN
+    IF plain LIKE '%-%' THEN -- a 30-day trial
+      plain := pg_catalog.regexp_replace(plain, '\m(\d+)-(?=(?:day|week|month|year|hour|minute|second)\M)', '\1 ', 'g');
+    END IF;
     IF plain LIKE '%,%' THEN
       plain := pg_catalog.regexp_replace(plain, '(\d),(?=\d{3}(?!\d))', '\1', 'g');
     END IF;
@@ -71,6 +85,12 @@ BEGIN
     END IF;
   END IF;
   IF plain LIKE '%点%' OR plain LIKE '%:%' THEN
+    IF plain LIKE ANY ('{%每晚%,%每早%}') THEN
+      plain := pg_catalog.regexp_replace(plain, '每([晚早])上?(?=[0-9一二两三四五六七八九十]+ ?[点:])', '每天\1上', 'g');
+    END IF;
+    IF plain LIKE ANY ('{%晚上%,%夜里%,%半夜%,%深夜%}') THEN
+      plain := pg_catalog.regexp_replace(plain, '(?:晚上|夜里|半夜|深夜)的?(?=(?:[1-5]|[一二两三四五]|12|十二) ?[点:])', ' @am ', 'g');
+    END IF;
     plain := pg_catalog.regexp_replace(plain, '(?:早上|上午|凌晨|清晨|早晨)的?(?=[0-9一二两三四五六七八九十]+ ?[点:])', ' @am ', 'g');
     plain := pg_catalog.regexp_replace(plain, '(?:下午|晚上|傍晚|夜里|中午)的?(?=[0-9一二两三四五六七八九十]+ ?[点:])', ' @pm ', 'g');
   END IF;
@@ -96,6 +116,6 @@ BEGIN
   IF plain LIKE '%为%' THEN
     plain := pg_catalog.regexp_replace(plain, '为(?= ?[0-9一二两三四五六七八九十])', '是', 'g');
   END IF;
-  RETURN plain;
+  RETURN hindsight._restated(pg_catalog.rtrim(plain, ' .。!'));
 END
 $$;

@@ -28,7 +28,7 @@ CREATE OR REPLACE FUNCTION hindsight._other_number(one text, other text)
 RETURN EXISTS (
   SELECT FROM pg_catalog.regexp_matches(pg_catalog.lower(one), '\m(?:an?|one) ([a-z]+)(?: ([a-z]+))?', 'g') AS m(match)
   CROSS JOIN LATERAL pg_catalog.unnest(m.match) AS w(word)
-  WHERE pg_catalog.lower(other) ~ ('\m' || w.word || 'e?s\M') AND pg_catalog.lower(other) !~ ('\m' || w.word || '\M'));
+  WHERE w.word NOT LIKE '%day' AND pg_catalog.lower(other) ~ ('\m' || w.word || 'e?s\M') AND pg_catalog.lower(other) !~ ('\m' || w.word || '\M'));
 
 -- _same_order: whether two canonical sentences of the same words have them in the same order, but for what may stand elsewhere:
 -- an adjunct (on Sunday we … / we … on Sunday), the items of a list, whole clauses. What changes places around a word does
@@ -131,14 +131,19 @@ BEGIN ATOMIC
   WHERE owners AND said[place] = 'of' AND thing < place
   UNION ALL
   (WITH voice AS (
-    SELECT p.place, "left"(said[p.place], -length(v.rest)) AS mark,
-           said[:p.place - 1] AS before, v.rest || said[p.place + 1:] AS after
-    FROM generate_subscripts(said, 1) AS p(place), regexp_replace(said[p.place], '^(by|被|由|把)~', '') AS v(rest)
+    SELECT p.place - c.start AS place, "left"(said[p.place], -length(v.rest)) AS mark, said[:c.start] AS head, said[c.stop:] AS tail,
+           said[c.start + 1:p.place - 1] AS before, v.rest || said[p.place + 1:c.stop - 1] AS after
+    FROM generate_subscripts(said, 1) AS p(place), regexp_replace(said[p.place], '^(by|被|由|把)~', '') AS v(rest),
+         LATERAL (SELECT 0 AS start, cardinality(said) + 1 AS stop -- the whole, or the clause alone
+                  UNION
+                  SELECT coalesce(max(s) FILTER (WHERE s < p.place), 0),
+                         coalesce(min(s) FILTER (WHERE s > p.place), cardinality(said) + 1)
+                  FROM unnest(array_positions(said, ',')) AS s) AS c
     WHERE v.rest <> said[p.place])
-  SELECT CASE mark
+  SELECT head || CASE mark
     WHEN 'by~' THEN after[:cut] || before[verb] || before[:verb - 1] || before[verb + 1:] || after[cut + 1:]
     WHEN '把~' THEN before || after[cut + 1:] || after[:cut]
-    ELSE after || before END
+    ELSE after || before END || tail
   FROM voice
   CROSS JOIN LATERAL generate_series(1, CASE WHEN mark IN ('by~', '把~') THEN cardinality(after) ELSE 1 END) AS cut
   CROSS JOIN LATERAL generate_series(CASE WHEN mark = 'by~' THEN greatest(place - 3, 1) ELSE 1 END,
