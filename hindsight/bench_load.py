@@ -36,6 +36,11 @@ _ADOPT = "UPDATE hindsight.bank SET model_id = %s"
 _INDEX = (
     "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'hindsight' AND indexname LIKE 'memory_embedding_%'"
 )
+_WARM = """
+    SELECT pg_prewarm(c.oid) FROM pg_class AS c
+    WHERE c.oid = 'hindsight.memory'::regclass
+       OR c.oid IN (SELECT i.indexrelid FROM pg_index AS i WHERE i.indrelid = 'hindsight.memory'::regclass)
+"""
 _SIZES = """
     SELECT 'table', pg_table_size('hindsight.memory')
     UNION ALL
@@ -122,6 +127,11 @@ class Load:
             for bank in ("large", "small"):
                 self._connection.execute("SELECT * FROM hindsight.maintain(%s)", (bank,))
         self._connection.execute("CHECKPOINT")
+
+    def warm(self) -> None:
+        """Reads the table and its indexes into memory, where a server that has run for a while has them."""
+        self._connection.execute("CREATE EXTENSION IF NOT EXISTS pg_prewarm")
+        self._connection.execute(_WARM)
 
     @contextlib.contextmanager
     def _timed(self, step: str) -> Iterator[None]:

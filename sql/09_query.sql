@@ -130,7 +130,8 @@ CREATE OR REPLACE FUNCTION hindsight._check_recall(
   LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
-  longest constant integer := greatest(length(query), (SELECT max(length(q)) FROM unnest(queries) AS q));
+  longest constant integer := CASE WHEN queries IS NULL THEN length(query)
+                                   ELSE greatest(length(query), (SELECT max(length(q)) FROM unnest(queries) AS q)) END;
 BEGIN
   IF top_k IS NULL OR top_k NOT BETWEEN 1 AND 1000 THEN
     RAISE EXCEPTION 'top_k must lie between 1 and 1000, got %', coalesce(top_k::text, 'NULL') USING ERRCODE = 'HM004';

@@ -1,8 +1,7 @@
 -- Candidates: what each channel's index offers for a query. Scores are computed over their union, in recall.
 
 -- _exact_limit: how many live memories a bank may have to be scanned exactly. Beyond it the bank's share of the HNSW
--- index is large enough to fill a result: scanning costs the bank's rows, searching costs the rows of others on the
--- way, and the two meet near the square root of the table.
+-- index fills a result: scanning costs the bank's rows, searching those of others, and the two meet near the table's square root.
 CREATE OR REPLACE FUNCTION hindsight._exact_limit()
   RETURNS bigint
   LANGUAGE sql STABLE
@@ -56,10 +55,10 @@ AS $$
 $$;
 
 -- _scan: of a small bank (or a past one), in one pass: how many memories it has and how long they are; each word's IDF; the
--- memories that hold the rarest words; the nearest by distance, which untyped is no index's; and the newest.
+-- memories with that very text, then those that hold the rarest words; the nearest by distance, which untyped is no index's; the newest.
 CREATE OR REPLACE FUNCTION hindsight._scan(
   of_bank bigint, moment hindsight._moment, filter hindsight._filter, most integer,
-  asked halfvec, of_model integer, finders tsquery[], emphasis double precision[], finder tsquery,
+  asked halfvec, of_model integer, finders tsquery[], emphasis double precision[], finder tsquery, exact_digest bytea,
   OUT documents double precision, OUT average_length double precision, OUT idf double precision[],
   OUT by_words uuid[], OUT by_meaning uuid[], OUT by_recency uuid[])
   LANGUAGE plpgsql STABLE
@@ -69,7 +68,7 @@ BEGIN
     SELECT m.memory_id, m.confirmed_at, pg_catalog.length(m.document) AS size,
            -- not @@: the bank's rows are fewer than the postings of all banks
            CASE WHEN pg_catalog.ts_match_vq(m.document, finder) THEN m.document END AS document,
-           CASE WHEN m.model_id = of_model THEN m.embedding <=> asked END AS distance,
+           CASE WHEN m.model_id = of_model THEN m.embedding <=> asked END AS distance, m.digest = exact_digest AS is_exact,
            hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.confidence, m.metadata, filter) AS passes
     FROM hindsight._visible(of_bank, moment.at, moment.as_of, moment.valid_at, moment.include_pending) AS m
   ),
@@ -104,7 +103,8 @@ BEGIN
   )
   SELECT b.documents, b.average_length,
          (SELECT pg_catalog.array_agg(w.idf * w.emphasis ORDER BY w.place) FROM word AS w),
-         (SELECT pg_catalog.array_agg(w.memory_id ORDER BY w.rarity DESC, w.confirmed_at DESC) FROM best_by_words AS w),
+         (SELECT pg_catalog.array_agg(h.memory_id) FROM held AS h WHERE h.is_exact AND h.passes)
+           || (SELECT pg_catalog.array_agg(w.memory_id ORDER BY w.rarity DESC, w.confirmed_at DESC) FROM best_by_words AS w),
          (SELECT pg_catalog.array_agg(n.memory_id ORDER BY n.distance) FROM nearest AS n),
          (SELECT pg_catalog.array_agg(n.memory_id) FROM newest AS n)
     INTO documents, average_length, idf, by_words, by_meaning, by_recency
@@ -197,7 +197,7 @@ BEGIN
        LIMIT $5) AS b', model.model_id, model.dimensions)
     INTO ids USING of_bank, at, filter, asked, most;
   IF pg_catalog.cardinality(coalesce(ids, '{}')) < most THEN
-    ids := (SELECT s.by_meaning FROM hindsight._scan(of_bank, (at, NULL, NULL, false)::hindsight._moment, filter, most, asked, model.model_id, '{}', '{}', NULL) AS s);
+    ids := (SELECT s.by_meaning FROM hindsight._scan(of_bank, (at, NULL, NULL, false)::hindsight._moment, filter, most, asked, model.model_id, '{}', '{}', NULL, NULL) AS s);
   END IF;
   RETURN ids;
 END

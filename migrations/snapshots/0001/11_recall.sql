@@ -114,8 +114,9 @@ BEGIN
                        ARRAY(SELECT r.score FROM unnest(found_rows) AS r), recall.top_k, recall.diversity);
     RETURN QUERY SELECT r.* FROM unnest(found_rows) AS r WHERE r.memory_id = ANY (picked);
     RETURN;
-  ELSIF EXISTS (SELECT FROM unnest(recall.queries, recall.embeddings) AS q(query, embedding)
-                WHERE _asks(q.query) OR q.embedding IS NOT NULL) THEN
+  ELSIF recall.queries IS NOT NULL
+        AND EXISTS (SELECT FROM unnest(recall.queries, recall.embeddings) AS q(query, embedding)
+                    WHERE _asks(q.query) OR q.embedding IS NOT NULL) THEN
     RETURN QUERY
       SELECT best.*
       FROM (SELECT DISTINCT ON (r.memory_id) r.*
@@ -148,6 +149,7 @@ BEGIN
     PERFORM set_config('hnsw.ef_search', used.hnsw_ef_search::text, true); -- until the end of this call: see the header
   END IF;
   IF asks_words THEN
+    exact_digest := content_digest_v1(recall.query); -- the exact text of a memory finds it, whatever words and vectors say
     SELECT q.words, q.finders, q.prefixes, q.emphasis, q.entities INTO words, finders, prefixes, emphasis, named
       FROM _query_words(opened.language, recall.query) AS q;
     finder := array_to_string(finders, ' | ')::tsquery;
@@ -162,7 +164,8 @@ BEGIN
   IF NOT is_large THEN
     SELECT s.documents, s.average_length, s.idf, s.by_words, s.by_meaning, s.by_recency
       INTO documents, average_length, idf, by_words, by_meaning, by_recency
-      FROM _scan(opened.bank_id, moment, filter, most, asked, used.model_id, finders, emphasis, finder) AS s;
+      FROM _scan(opened.bank_id, moment, filter, most, asked, used.model_id, finders, emphasis, finder,
+                 exact_digest) AS s;
   ELSE
     IF words <> '{}' THEN
       SELECT s.idf, s.ids INTO idf, by_words
@@ -176,13 +179,12 @@ BEGIN
     END IF;
     -- What is new may score above what is near: decay has not touched it yet.
     by_recency := _newest(opened.bank_id, at, filter, CASE WHEN asks_words OR asked IS NOT NULL THEN 10 ELSE most END);
-  END IF;
-  IF asks_words THEN -- the exact text of a memory finds it, whatever words and vectors say
-    exact_digest := content_digest_v1(recall.query);
-    SELECT array_agg(m.memory_id) || by_words INTO by_words
-      FROM _visible(opened.bank_id, at, recall.as_of, recall.valid_at, pending) AS m
-      WHERE m.digest = exact_digest
-        AND _passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.confidence, m.metadata, filter);
+    IF asks_words THEN
+      SELECT array_agg(m.memory_id) || by_words INTO by_words
+        FROM _visible(opened.bank_id, at, recall.as_of, recall.valid_at, pending) AS m
+        WHERE m.digest = exact_digest
+          AND _passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.confidence, m.metadata, filter);
+    END IF;
   END IF;
   IF coalesce(recall.hops, 1) > 0 AND (asks_words OR asked IS NOT NULL) THEN
     edges := _linked(opened.bank_id, moment, by_meaning[:10] || by_words[:10]);
