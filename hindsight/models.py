@@ -361,6 +361,12 @@ class Memory(_MemoryColumns, Base):
             postgresql_where=text("deleted_at IS NOT NULL OR superseded_by IS NOT NULL"),
         ),
         Index(
+            "memory_gone_idx",
+            "bank_id",
+            "changed_at",
+            postgresql_where=text("deleted_at IS NOT NULL OR superseded_by IS NOT NULL"),
+        ),
+        Index(
             "memory_gone_slot_idx",
             "bank_id",
             "slot",

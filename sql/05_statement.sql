@@ -151,6 +151,14 @@ BEGIN ATOMIC
   WHERE mark <> 'by~' OR verb = place - 1 OR before[verb + 1] LIKE '%~%');
 END;
 
+-- _case_sensitive: the paths, addresses and identifiers that a sentence names, as they are written: /etc/Hosts is not /etc/hosts.
+CREATE OR REPLACE FUNCTION hindsight._case_sensitive(content text)
+  RETURNS text[]
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN ARRAY(
+  SELECT match.groups[1] FROM pg_catalog.regexp_matches(content, '([A-Za-z0-9._~-]*[A-Za-z][A-Za-z0-9._~-]*[/_][A-Za-z0-9._/~-]*[A-Za-z0-9]|/[A-Za-z0-9._/~-]*[A-Za-z0-9])', 'g') AS match(groups)
+  ORDER BY 1);
+
 -- _says_the_same: whether merging one sentence into another loses nothing. The caller has found them near by their vectors.
 -- Texts of more than a thousand characters are no sentences, and never the same: of so many words some are turned unseen.
 CREATE OR REPLACE FUNCTION hindsight._says_the_same(one text, other text)
@@ -161,7 +169,12 @@ DECLARE
   a text[];
   b text[];
 BEGIN
-  IF pg_catalog.length(one) > 1000 OR pg_catalog.length(other) > 1000 THEN
+  IF pg_catalog.length(one) > 1000 OR pg_catalog.length(other) > 1000
+     OR one ~ '[?？]\s*$' <> (other ~ '[?？]\s*$') THEN -- a question tells nothing
+    RETURN false;
+  ELSIF one ~* '(passw\w*|passcode|\m(pin|secret|token|key)) *(is|=|:)|(密码|口令|密钥|令牌) *(是|为|=|:|：)' THEN -- of a secret each character counts
+    RETURN pg_catalog.btrim(one, ' .。!！') = pg_catalog.btrim(other, ' .。!！');
+  ELSIF hindsight._case_sensitive(one) <> hindsight._case_sensitive(other) THEN
     RETURN false;
   END IF;
   a := hindsight._canonical(one);

@@ -18,12 +18,14 @@ END
 $$;
 
 -- _gone: the memory for whose sake what was said at that time does not come back: forgotten since then, with the same content
--- (or one that it had before) or the same slot; or the same content, corrected by something that was said later and that still
--- holds, in its place or in another memory. At most one.
+-- (or one that it had before, or the same in other words) or the same slot; or the same content, corrected by something
+-- that was said later and that still holds, in its place or in another memory. At most one.
 CREATE OR REPLACE FUNCTION hindsight._gone(fresh hindsight.memory, said_at timestamptz)
   RETURNS SETOF hindsight.memory
   LANGUAGE plpgsql STABLE
 AS $$
+DECLARE
+  nearest constant double precision := (SELECT r.merge_threshold FROM hindsight.embedding_model AS r WHERE r.model_id = fresh.model_id);
 BEGIN
   RETURN QUERY
     SELECT m.* FROM hindsight.memory AS m
@@ -47,6 +49,22 @@ BEGIN
     RETURN QUERY
       SELECT m.* FROM hindsight.memory AS m
       WHERE m.bank_id = fresh.bank_id AND m.slot = fresh.slot AND m.deleted_at IS NOT NULL AND m.deleted_at > said_at
+      LIMIT 1;
+  END IF;
+  IF NOT FOUND THEN -- the same in other words, among the five hundred that went last
+    RETURN QUERY
+      SELECT m.*
+      FROM (SELECT * FROM hindsight.memory AS m
+            WHERE m.bank_id = fresh.bank_id AND (m.deleted_at IS NOT NULL OR m.superseded_by IS NOT NULL) AND m.changed_at > said_at
+            ORDER BY m.changed_at DESC LIMIT 500) AS m
+      WHERE CASE WHEN m.model_id = fresh.model_id THEN 1 - (m.embedding <=> fresh.embedding) >= nearest
+                 ELSE hindsight._name_units_v1(m.content) = hindsight._name_units_v1(fresh.content) END
+        AND (m.deleted_at > said_at
+             OR (m.deleted_at IS NULL
+                 AND EXISTS (SELECT FROM hindsight.current_memory AS s
+                             WHERE s.bank_id = m.bank_id AND s.memory_id = m.superseded_by
+                               AND coalesce(s.occurred_at, s.created_at) > said_at)))
+        AND hindsight._says_the_same(m.content, fresh.content)
       LIMIT 1;
   END IF;
 END
@@ -102,7 +120,7 @@ BEGIN
     WHEN is_echo IS NOT TRUE
       THEN greatest(held.confidence, least(0.99, 1 - (1 - held.confidence) * (1 - 0.25 * again.confidence)))
     WHEN is_sure AND again.source IN ('user', 'document', 'tool') THEN greatest(held.confidence, again.confidence)
-    WHEN is_sure AND held.pending_reason = 'low confidence' AND again.source IS DISTINCT FROM 'inferred'
+    WHEN held.pending_reason = 'low confidence' AND coalesce(again.source IN ('user', 'document', 'tool'), is_sure)
       THEN greatest(held.confidence, again.confidence)
     ELSE held.confidence END;
   merged.importance := greatest(held.importance, again.importance);
@@ -130,6 +148,11 @@ BEGIN
   merged.slot := coalesce(held.slot, again.slot);
   merged.expires_at := CASE WHEN held.expires_at IS NOT NULL AND again.expires_at IS NOT NULL
                          THEN greatest(held.expires_at, again.expires_at) END;
+  IF held.completed_at IS NOT NULL AND again.type = 'todo' THEN
+    merged.completed_at := NULL;
+    merged.expires_at := again.expires_at;
+    reasons := reasons || 'it was done, and is to be done again'::text;
+  END IF;
   IF held.embedding IS NULL AND held.digest = again.digest THEN
     merged.embedding := again.embedding;
     merged.model_id := again.model_id;

@@ -138,7 +138,7 @@ BEGIN
     PERFORM hindsight._retire(holder.bank_id, ARRAY[holder.memory_id], 'archived', 'expired');
     RETURN;
   END IF;
-  held_since := coalesce(holder.occurred_at, holder.created_at);
+  held_since := least(coalesce(holder.occurred_at, holder.created_at), holder.created_at); -- nothing was said in the future
   keeps_history := policy = 'history' OR hindsight._evolves(holder.content, challenger.content);
   IF (holder.type = 'hypothesis') <> (challenger.type = 'hypothesis') THEN
     wins := holder.type = 'hypothesis';

@@ -106,6 +106,10 @@ BEGIN
   IF type IS NOT NULL THEN
     PERFORM _check_type(type);
   END IF;
+  IF expires_at <= clock_timestamp() THEN
+    RAISE EXCEPTION 'expires_at % has passed already', expires_at
+      USING ERRCODE = 'HM004', HINT = 'Give a time to come, or forget the memory.';
+  END IF;
   used := CASE WHEN embedding IS NOT NULL THEN _adopt_model(opened, model) END;
   IF slot IS NOT NULL THEN
     PERFORM _take_turns(opened.bank_id);

@@ -185,11 +185,16 @@ BEGIN
   filter.source := forget_matching.source;
   filter.since := forget_matching.since;
   filter.until := forget_matching.until;
+  IF (forget_matching.types IS NOT NULL AND filter.types IS NULL) OR (forget_matching.tags IS NOT NULL AND filter.tags IS NULL)
+     OR (forget_matching.all_tags IS NOT NULL AND filter.all_tags IS NULL) THEN
+    RAISE EXCEPTION 'a filter of forget_matching is empty'
+      USING ERRCODE = 'HM004', HINT = 'Leave out types, tags or all_tags where they are not to filter: an empty list would forget more than was meant.';
+  END IF;
   IF filter IS NULL THEN
     RAISE EXCEPTION 'forget_matching needs a filter'
       USING ERRCODE = 'HM004', HINT = 'Give types, tags, all_tags, session_id, source, since or until; forget_bank forgets everything.';
   END IF;
-  RETURN QUERY SELECT * FROM _forget_all(opened, filter, forget_matching.reason, coalesce(forget_matching.dry_run, false));
+  RETURN QUERY SELECT * FROM _forget_all(opened, filter, forget_matching.reason, coalesce(forget_matching.dry_run, true));
 END
 $$;
 COMMENT ON FUNCTION hindsight.forget_matching(text, text, text[], text[], text[], text, text, timestamptz, timestamptz, boolean) IS

@@ -201,6 +201,7 @@ CREATE INDEX memory_expiry_idx ON hindsight.memory (bank_id, expires_at) WHERE d
 CREATE INDEX memory_unembedded_idx ON hindsight.memory (bank_id, created_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND embedding IS NULL;
 CREATE INDEX memory_recency_idx ON hindsight.memory (bank_id, confirmed_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL;
 CREATE INDEX memory_gone_content_idx ON hindsight.memory (bank_id, digest) WHERE deleted_at IS NOT NULL OR superseded_by IS NOT NULL;
+CREATE INDEX memory_gone_idx ON hindsight.memory (bank_id, changed_at) WHERE deleted_at IS NOT NULL OR superseded_by IS NOT NULL;
 CREATE INDEX memory_gone_slot_idx ON hindsight.memory (bank_id, slot) WHERE deleted_at IS NOT NULL AND slot IS NOT NULL;
 CREATE INDEX memory_valid_idx ON hindsight.memory (bank_id, slot) WHERE deleted_at IS NULL AND archived_at IS NULL AND valid_to IS NOT NULL;
 CREATE INDEX memory_trivial_idx ON hindsight.memory (bank_id, confirmed_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND importance < 0.3;

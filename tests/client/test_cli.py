@@ -282,7 +282,7 @@ def test_a_memory_cannot_steer_the_terminal(hindsight: Command) -> None:
         (["forget", str(uuid.uuid4())], 2, "--reason"),
         (["forget", "--reason", "x"], 2, "one memory, or filters, or --whole-bank"),
         (["forget", str(uuid.uuid4()), "--tags", "a", "--reason", "x"], 2, "Give one of the three"),
-        (["forget", "--tags", "", "--reason", "x"], 2, "needs a filter"),
+        (["forget", "--tags", "", "--reason", "x"], 2, "is empty"),
         (["forget", "--whole-bank", "--dry-run", "--reason", "x"], 2, "Give filters"),
         (["forget", "--tags", "a", "--reason", " "], 2, "needs a reason"),
         (["policy", "todo"], 2, "go together"),

@@ -230,7 +230,7 @@ def test_many_memories_are_stored_in_their_order_or_not_at_all(client: Any, own_
         (lambda c, b: c.forget(b, uuid.uuid4(), " "), InvalidArgument, "forget needs a reason"),
         (lambda c, b: c.forget_matching(b, "", tags="a"), InvalidArgument, "forget_matching needs a reason"),
         (lambda c, b: c.forget_matching(b, "why"), InvalidArgument, "forget_matching needs a filter"),
-        (lambda c, b: c.forget_matching(b, "why", tags=[]), InvalidArgument, "forget_matching needs a filter"),
+        (lambda c, b: c.forget_matching(b, "why", tags=[]), InvalidArgument, "a filter of forget_matching is empty"),
         (lambda c, b: c.forget_matching(b, "why", types="opinion"), InvalidArgument, "unknown type 'opinion'"),
         (lambda c, b: c.forget_matching(b, "why", tag="a"), InvalidArgument, "Did you mean tags"),
         (lambda c, b: c.forget_matching(b, "why", tags="a", dry_run="no"), InvalidArgument, "must be true or false"),

@@ -737,8 +737,8 @@ class TestForgetting:
         ("filters", "says"),
         [
             ({}, "needs a filter"),
-            ({"types": [], "tags": []}, "needs a filter"),
-            ({"tags": [" "]}, "needs a filter"),
+            ({"types": [], "tags": []}, "is empty"),
+            ({"tags": [" "]}, "is empty"),
             ({"types": ["opinion"]}, "unknown type 'opinion'"),
             ({"source": "' OR true"}, "unknown source ''' OR true'"),
             ({"since": "-infinity"}, "since is out of range"),
@@ -1066,3 +1066,59 @@ class TestDiff:
         self, db: Database, bank: str, since: str | None, until: str | None, says: str
     ) -> None:
         assert says in refused(db, "HM004", "diff", bank=bank, since=since, until=until)
+
+
+class TestWhatUsersTried:
+    """Found by trying to break it."""
+
+    @pytest.mark.parametrize(
+        ("said", "again"),
+        [
+            ("The user lives in Berlin", "the user lives in  Berlin."),
+            ("用户住在北京", "用户住在北京。"),
+            ("Carol owns a boat", "CAROL OWNS A BOAT"),
+        ],
+    )
+    def test_what_was_forgotten_does_not_come_back_in_another_spelling(
+        self, db: Database, bank: str, said: str, again: str
+    ) -> None:
+        before = datetime.now(UTC) - timedelta(days=1)
+        memory_id = db.one("store", bank=bank, content=said, occurred_at=before)["memory_id"]
+        db.call("forget", bank=bank, memory_id=memory_id, reason="test")
+        assert db.one("store", bank=bank, content=again, occurred_at=before)["outcome"] == "skipped"
+        assert db.one("store", bank=bank, content=again)["outcome"] == "stored"
+
+    def test_an_empty_filter_does_not_forget_more_and_no_dry_run_is_a_dry_run(self, db: Database, bank: str) -> None:
+        db.call("store", bank=bank, content="The port is 101", tags=["x"])
+        for empty in ({"tags": []}, {"tags": [""]}, {"all_tags": []}, {"types": []}):
+            assert "empty" in refused(db, "HM004", "forget_matching", bank=bank, reason="r", session_id="s", **empty)
+        rows = db.rows(
+            "SELECT outcome FROM hindsight.forget_matching(%s, 'r', tags => '{x}', dry_run => NULL)", (bank,)
+        )
+        assert rows == [{"outcome": "would be forgotten"}]
+        assert db.contents(bank) == ["The port is 101"]
+
+    def test_a_todo_that_is_done_is_open_again_when_it_is_told_again(self, db: Database, bank: str) -> None:
+        memory_id = db.one("store", bank=bank, content="给植物浇水", type="todo")["memory_id"]
+        db.call("complete", bank=bank, memory_id=memory_id)
+        again = db.one("store", bank=bank, content="给植物浇水", type="todo")
+        assert (again["outcome"], again["memory_id"]) == ("merged", memory_id)
+        assert "it was done, and is to be done again" in again["reasons"]
+        assert db.one("get", bank=bank, memory_id=memory_id)["completed_at"] is None
+
+    def test_a_user_who_states_what_was_a_guess_makes_it_believed(self, db: Database, bank: str) -> None:
+        memory_id = db.one("store", bank=bank, content="会议室是101", confidence=0.3)["memory_id"]
+        db.call("store", bank=bank, content="会议室是101", source="user")
+        assert db.one("get", bank=bank, memory_id=memory_id)["state"] == "live"
+
+    def test_what_is_dated_to_come_does_not_hold_a_slot_for_years(self, db: Database, bank: str) -> None:
+        given = {"bank": bank, "type": "preference", "slot": "theme"}
+        db.call("store", content="light", occurred_at=datetime(2099, 1, 1, tzinfo=UTC), **given)
+        assert db.one("store", content="dark", **given)["outcome"] == "superseding"
+
+    def test_an_update_does_not_end_a_memory_in_the_past(self, db: Database, bank: str) -> None:
+        memory_id = db.one("store", bank=bank, content="one fact")["memory_id"]
+        ended = datetime.now(UTC) - timedelta(days=1)
+        assert "passed already" in refused(
+            db, "HM004", "update_memory", bank=bank, memory_id=memory_id, expires_at=ended
+        )

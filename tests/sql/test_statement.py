@@ -470,3 +470,18 @@ class TestImportance:
     def test_store_skips_small_talk_unless_an_importance_is_given(self, db: Database, bank: str) -> None:
         assert db.one("store", bank=bank, content="好的，谢谢！")["outcome"] == "skipped"
         assert db.one("store", bank=bank, content="好的，谢谢！", importance=0.5)["outcome"] == "stored"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The wifi password is hunter2", "The wifi password is Hunter2"),
+        ("密码是ABC", "密码是abc"),
+        ("The path is /etc/hosts", "The path is /etc/Hosts"),
+        ("The repository is github.com/Foo/bar", "The repository is github.com/foo/bar"),
+        ("The user is allergic to nuts", "The user is allergic to nuts?"),
+    ],
+)
+def test_secrets_paths_and_questions_are_compared_as_they_are_written(db: Database, one: str, other: str) -> None:
+    assert db.one("_says_the_same", one=one, other=other) == {"_says_the_same": False}
+    assert db.one("_says_the_same", one=one, other=one + "." if "?" not in one else one) == {"_says_the_same": True}

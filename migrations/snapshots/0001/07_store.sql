@@ -95,7 +95,7 @@ BEGIN
   fresh.expires_at := coalesce(store.expires_at, clock_timestamp() + store.ttl, _lives_until(opened.bank_id, fresh.type));
   fresh.embedding := _check_embedding(store.embedding, used);
   fresh.model_id := CASE WHEN store.embedding IS NOT NULL THEN used.model_id END;
-  said_at := coalesce(store.occurred_at, clock_timestamp());
+  said_at := least(coalesce(store.occurred_at, clock_timestamp()), clock_timestamp());
 
   IF store.importance IS NULL AND fresh.importance < 0.3 THEN
     RETURN QUERY SELECT * FROM _skip(fresh, NULL, format('importance %s is under 0.3: a greeting, an acknowledgement or a question', fresh.importance));
