@@ -12,6 +12,18 @@ BEGIN
 END
 $$;
 
+-- _check_most: raises HM004 unless so many rows, 1 to 10,000, are asked for.
+CREATE OR REPLACE FUNCTION hindsight._check_most(most integer)
+  RETURNS void
+  LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+  IF (most BETWEEN 1 AND 10000) IS NOT TRUE THEN
+    RAISE EXCEPTION 'most must lie between 1 and 10000, got %', coalesce(most::text, 'NULL') USING ERRCODE = 'HM004';
+  END IF;
+END
+$$;
+
 -- _check_text: raises HM005 when a text is empty or longer than the limit, in characters.
 CREATE OR REPLACE FUNCTION hindsight._check_text(argument text, value text, most integer)
   RETURNS void

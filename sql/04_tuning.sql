@@ -141,9 +141,7 @@ DECLARE
   used constant embedding_model := _bank_model(opened, model);
   start constant bytea := uuid_send(gen_random_uuid());
 BEGIN
-  IF (most BETWEEN 1 AND 10000) IS NOT TRUE THEN
-    RAISE EXCEPTION 'most must lie between 1 and 10000, got %', coalesce(most::text, 'NULL') USING ERRCODE = 'HM004';
-  END IF;
+  PERFORM _check_most(most);
   RETURN QUERY
     SELECT drawn.memory_id, drawn.content, drawn.embedding::text
     FROM (

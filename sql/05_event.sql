@@ -112,8 +112,8 @@ BEGIN
         context = after.context, source = after.source, confidence = after.confidence, importance = after.importance,
         metadata = after.metadata, occurred_at = after.occurred_at, confirmed_at = after.confirmed_at,
         confirmations = after.confirmations, expires_at = after.expires_at, completed_at = after.completed_at,
-        deleted_at = after.deleted_at, superseded_by = after.superseded_by, valid_to = after.valid_to, archived_at = after.archived_at, pending_reason = after.pending_reason,
-        model_id = after.model_id, embedding = after.embedding
+        deleted_at = after.deleted_at, superseded_by = after.superseded_by, valid_to = after.valid_to,
+        archived_at = after.archived_at, pending_reason = after.pending_reason, model_id = after.model_id, embedding = after.embedding
     WHERE m.bank_id = before.bank_id AND m.memory_id = before.memory_id
     RETURNING m.* INTO after;
   PERFORM hindsight._record(before.bank_id, action, before.memory_id, reason, before, after);

@@ -56,7 +56,6 @@ DECLARE
   fresh memory;
   held memory;
   gone memory;
-  evidence memory;
   contest record;
   said_at timestamptz;
   begins timestamptz;
@@ -161,8 +160,7 @@ BEGIN
     IF held.memory_id IS NULL AND fresh.embedding IS NOT NULL THEN
       SELECT m.* INTO held FROM current_memory AS m
         WHERE m.bank_id = opened.bank_id AND m.memory_id = _same_meaning(opened, used, fresh)
-          AND 1 - (m.embedding <=> fresh.embedding) >= used.merge_threshold -- still: whoever had it locked may have changed it
-          AND coalesce(m.slot = fresh.slot, true) AND _says_the_same(m.content, fresh.content)
+          AND _says_it_too(m.content, m.slot, m.embedding, fresh, used.merge_threshold) -- still: whoever had it locked may have changed it
         FOR NO KEY UPDATE;
     END IF;
     IF held.expires_at <= clock_timestamp() THEN

@@ -76,27 +76,17 @@ CREATE OR REPLACE FUNCTION hindsight._unite(opened hindsight.bank, kept hindsigh
   LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-  united hindsight.memory := kept;
+  united hindsight.memory := hindsight._united(kept, gone);
   superseded hindsight.memory := gone;
   edge hindsight.link;
 BEGIN
   superseded.superseded_by := kept.memory_id;
   PERFORM hindsight._change('superseded', gone, superseded, pg_catalog.format('audit: memory %s says the same', kept.memory_id));
-  united.tags := (hindsight._clean_labels(kept.tags || gone.tags))[:100];
-  united.entities := (hindsight._clean_labels(kept.entities || gone.entities))[:100];
   IF pg_catalog.length((gone.metadata || kept.metadata)::text) <= 100000 THEN
     united.metadata := gone.metadata || kept.metadata;
   END IF;
-  united.slot := coalesce(kept.slot, gone.slot);
-  united.context := coalesce(kept.context, gone.context);
-  united.source := coalesce(kept.source, gone.source);
-  united.occurred_at := coalesce(kept.occurred_at, gone.occurred_at);
   united.confidence := greatest(kept.confidence, gone.confidence);
-  united.importance := greatest(kept.importance, gone.importance);
-  united.confirmed_at := greatest(kept.confirmed_at, gone.confirmed_at);
   united.confirmations := kept.confirmations + gone.confirmations + 1;
-  united.expires_at := CASE WHEN kept.expires_at IS NOT NULL AND gone.expires_at IS NOT NULL
-                         THEN greatest(kept.expires_at, gone.expires_at) END;
   PERFORM hindsight._change('merged', kept, united, pg_catalog.format('audit: memory %s says the same', gone.memory_id));
   FOR edge IN
     SELECT l.* FROM hindsight.link AS l

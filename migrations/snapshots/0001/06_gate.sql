@@ -17,24 +17,31 @@ BEGIN
 END
 $$;
 
--- _gone: the memory for whose sake what was said at that time does not come back: forgotten since then, with the same content
--- (or one that it had before, or the same in other words) or the same slot; or the same content, corrected by something
--- that was said later and that still holds, in its place or in another memory. At most one.
+-- _went_after: whether a memory was forgotten after that time, or corrected by something that was said later and that still holds.
+CREATE OR REPLACE FUNCTION hindsight._went_after(
+  of_bank bigint, deleted_at timestamptz, superseded_by uuid, said_at timestamptz)
+  RETURNS boolean
+  LANGUAGE sql STABLE
+RETURN deleted_at > said_at
+  OR (deleted_at IS NULL
+      AND EXISTS (SELECT FROM hindsight.current_memory AS s
+                  WHERE s.bank_id = of_bank AND s.memory_id = _went_after.superseded_by
+                    AND coalesce(s.occurred_at, s.created_at) > said_at));
+
+-- _gone: the memory for whose sake what was said at that time does not come back: it went after that (_went_after), and had the same
+-- content (also one that was changed in place since, or the same in other words), or was forgotten and had the same slot. At most one.
 CREATE OR REPLACE FUNCTION hindsight._gone(fresh hindsight.memory, said_at timestamptz)
   RETURNS SETOF hindsight.memory
   LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
   nearest constant double precision := (SELECT r.merge_threshold FROM hindsight.embedding_model AS r WHERE r.model_id = fresh.model_id);
+  units constant text[] := hindsight._name_units_v1(fresh.content);
 BEGIN
   RETURN QUERY
     SELECT m.* FROM hindsight.memory AS m
     WHERE m.bank_id = fresh.bank_id AND m.digest = fresh.digest AND (m.deleted_at IS NOT NULL OR m.superseded_by IS NOT NULL)
-      AND (m.deleted_at > said_at
-           OR (m.deleted_at IS NULL
-               AND EXISTS (SELECT FROM hindsight.current_memory AS s
-                           WHERE s.bank_id = m.bank_id AND s.memory_id = m.superseded_by
-                             AND coalesce(s.occurred_at, s.created_at) > said_at)))
+      AND hindsight._went_after(m.bank_id, m.deleted_at, m.superseded_by, said_at)
     ORDER BY m.deleted_at DESC NULLS LAST
     LIMIT 1;
   IF NOT FOUND THEN -- a content that was changed in place
@@ -53,25 +60,36 @@ BEGIN
   END IF;
   IF NOT FOUND THEN -- the same in other words, among the five hundred that went last
     RETURN QUERY
+      WITH latest AS MATERIALIZED (
+        SELECT m.memory_id, m.content, m.deleted_at, m.superseded_by, m.model_id, m.embedding
+        FROM hindsight.memory AS m
+        WHERE m.bank_id = fresh.bank_id AND (m.deleted_at IS NOT NULL OR m.superseded_by IS NOT NULL) AND m.changed_at > said_at
+        ORDER BY m.changed_at DESC LIMIT 500
+      ),
+      near AS MATERIALIZED ( -- first: the words are compared in a millisecond, the vectors in a microsecond
+        SELECT l.* FROM latest AS l
+        WHERE CASE WHEN l.model_id = fresh.model_id THEN 1 - (l.embedding <=> fresh.embedding) >= nearest
+                   ELSE hindsight._name_units_v1(l.content) = units END
+      )
       SELECT m.*
-      FROM (SELECT * FROM hindsight.memory AS m
-            WHERE m.bank_id = fresh.bank_id AND (m.deleted_at IS NOT NULL OR m.superseded_by IS NOT NULL) AND m.changed_at > said_at
-            ORDER BY m.changed_at DESC LIMIT 500) AS m
-      WHERE CASE WHEN m.model_id = fresh.model_id THEN 1 - (m.embedding <=> fresh.embedding) >= nearest
-                 ELSE hindsight._name_units_v1(m.content) = hindsight._name_units_v1(fresh.content) END
-        AND (m.deleted_at > said_at
-             OR (m.deleted_at IS NULL
-                 AND EXISTS (SELECT FROM hindsight.current_memory AS s
-                             WHERE s.bank_id = m.bank_id AND s.memory_id = m.superseded_by
-                               AND coalesce(s.occurred_at, s.created_at) > said_at)))
-        AND hindsight._says_the_same(m.content, fresh.content)
+      FROM near AS n JOIN hindsight.memory AS m ON m.bank_id = fresh.bank_id AND m.memory_id = n.memory_id
+      WHERE hindsight._went_after(fresh.bank_id, n.deleted_at, n.superseded_by, said_at)
+        AND hindsight._says_the_same(n.content, fresh.content)
       LIMIT 1;
   END IF;
 END
 $$;
 
--- _same_meaning: the memory that says the same in other words: near by the model's merge threshold, of the same slot where both
--- have one, and with the same numbers, names and negation (_says_the_same). NULL: there is none.
+-- _says_it_too: whether a memory can take in another: near by the model's merge threshold, of the same slot where both have one, and
+-- with the same numbers, names and negation (_says_the_same).
+CREATE OR REPLACE FUNCTION hindsight._says_it_too(
+  content text, slot text, embedding halfvec, fresh hindsight.memory, merge_threshold double precision)
+  RETURNS boolean
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN 1 - (embedding <=> fresh.embedding) >= merge_threshold
+  AND coalesce(slot = fresh.slot, true) AND hindsight._says_the_same(content, fresh.content);
+
+-- _same_meaning: the nearest memory that says the same in other words (_says_it_too). NULL: there is none.
 CREATE OR REPLACE FUNCTION hindsight._same_meaning(opened hindsight.bank, used hindsight.embedding_model, fresh hindsight.memory)
   RETURNS uuid
   LANGUAGE plpgsql STABLE
@@ -93,10 +111,31 @@ BEGIN
     SELECT m.memory_id
     FROM hindsight.current_memory AS m
     WHERE m.bank_id = opened.bank_id AND m.memory_id = ANY (near) AND m.model_id = used.model_id
-      AND 1 - (m.embedding <=> fresh.embedding) >= used.merge_threshold
-      AND coalesce(m.slot = fresh.slot, true) AND hindsight._says_the_same(m.content, fresh.content)
+      AND hindsight._says_it_too(m.content, m.slot, m.embedding, fresh, used.merge_threshold)
     ORDER BY m.embedding <=> fresh.embedding
     LIMIT 1);
+END
+$$;
+
+-- _united: a memory with what another that says the same has beside it, but for metadata, confidence and confirmations.
+CREATE OR REPLACE FUNCTION hindsight._united(kept hindsight.memory, other hindsight.memory)
+  RETURNS hindsight.memory
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+AS $$
+DECLARE
+  united hindsight.memory := kept;
+BEGIN
+  united.tags := (hindsight._clean_labels(kept.tags || other.tags))[:100];
+  united.entities := (hindsight._clean_labels(kept.entities || other.entities))[:100];
+  united.slot := coalesce(kept.slot, other.slot);
+  united.context := coalesce(kept.context, other.context);
+  united.source := coalesce(kept.source, other.source);
+  united.occurred_at := coalesce(kept.occurred_at, other.occurred_at);
+  united.importance := greatest(kept.importance, other.importance);
+  united.confirmed_at := greatest(kept.confirmed_at, other.confirmed_at);
+  united.expires_at := CASE WHEN kept.expires_at IS NOT NULL AND other.expires_at IS NOT NULL
+                         THEN greatest(kept.expires_at, other.expires_at) END;
+  RETURN united;
 END
 $$;
 
@@ -108,13 +147,12 @@ CREATE OR REPLACE FUNCTION hindsight._merge(
   LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-  merged hindsight.memory := held;
+  merged hindsight.memory := hindsight._united(held, again);
   contest record;
   is_echo constant boolean := held.digest = again.digest OR again.source = 'inferred' OR again.session_id = held.session_id;
 BEGIN
   reasons := ARRAY[CASE WHEN held.digest = again.digest THEN 'the same content was stored before'
                         ELSE 'the same was stored before, in other words' END];
-  merged.confirmed_at := greatest(held.confirmed_at, again.confirmed_at);
   merged.confirmations := held.confirmations + 1;
   merged.confidence := CASE
     WHEN is_echo IS NOT TRUE
@@ -123,13 +161,7 @@ BEGIN
     WHEN held.pending_reason = 'low confidence' AND coalesce(again.source IN ('user', 'document', 'tool'), is_sure)
       THEN greatest(held.confidence, again.confidence)
     ELSE held.confidence END;
-  merged.importance := greatest(held.importance, again.importance);
-  merged.tags := (hindsight._clean_labels(held.tags || again.tags))[:100];
-  merged.entities := (hindsight._clean_labels(held.entities || again.entities))[:100];
   merged.metadata := held.metadata || again.metadata;
-  merged.context := coalesce(held.context, again.context);
-  merged.source := coalesce(held.source, again.source);
-  merged.occurred_at := coalesce(held.occurred_at, again.occurred_at);
   IF NOT merged.tags @> again.tags OR NOT merged.entities @> again.entities THEN
     reasons := reasons || 'it has a hundred tags or entities already, and takes no more'::text;
   END IF;
@@ -145,9 +177,6 @@ BEGIN
   ELSIF held.type <> again.type THEN
     reasons := reasons || pg_catalog.format('it stays a %s, not a %s', held.type, again.type);
   END IF;
-  merged.slot := coalesce(held.slot, again.slot);
-  merged.expires_at := CASE WHEN held.expires_at IS NOT NULL AND again.expires_at IS NOT NULL
-                         THEN greatest(held.expires_at, again.expires_at) END;
   IF held.completed_at IS NOT NULL AND again.type = 'todo' THEN
     merged.completed_at := NULL;
     merged.expires_at := again.expires_at;

@@ -11,9 +11,7 @@ AS $$
 DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'reader');
 BEGIN
-  IF (most BETWEEN 1 AND 10000) IS NOT TRUE THEN
-    RAISE EXCEPTION 'most must lie between 1 and 10000, got %', coalesce(most::text, 'NULL') USING ERRCODE = 'HM004';
-  END IF;
+  PERFORM _check_most(most);
   RETURN QUERY
     SELECT shown.*
     FROM memory AS m CROSS JOIN LATERAL _shown(m, statement_timestamp()) AS shown
@@ -38,7 +36,6 @@ DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'writer');
   held memory;
   changed memory;
-  contest record;
 BEGIN
   PERFORM _check_optional_text('reason', reason, 2000), _take_turns(opened.bank_id);
   held := _lock_current(opened, memory_id);
@@ -51,7 +48,7 @@ BEGIN
   changed.expires_at := CASE WHEN held.expires_at IS NOT NULL THEN greatest(held.expires_at, _lives_until(opened.bank_id, changed.type)) END;
   IF changed.slot IS NOT NULL AND held.pending_reason IS NOT NULL THEN
     changed.confidence := 1; -- whoever confirms has decided the contest
-    SELECT c.* INTO contest FROM _contest_slot(changed, changed.confirmed_at) AS c;
+    PERFORM _contest_slot(changed, changed.confirmed_at);
     changed.confidence := greatest(held.confidence, 0.9);
   END IF;
   RETURN _state(_change_unless_taken('confirmed', held, changed, reason), clock_timestamp());
