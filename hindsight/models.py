@@ -7,13 +7,14 @@ keep earlier versions and leave an event. Row-level security shows a login only 
 from __future__ import annotations
 
 import uuid
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Computed,
+    Date,
     Double,
     ForeignKey,
     ForeignKeyConstraint,
@@ -141,6 +142,11 @@ class Bank(Base):
     __tablename__ = "bank"
     __table_args__ = (
         CheckConstraint("decay_rate BETWEEN 0 AND 1", name="bank_decay_rate_check"),
+        CheckConstraint(
+            "distil_mode IN ('auto', 'model', 'rules', 'verbatim', 'off')", name="bank_distil_mode_check"
+        ),
+        CheckConstraint("distil_turns BETWEEN 1 AND 100", name="bank_distil_turns_check"),
+        CheckConstraint("working_turns BETWEEN 1 AND 1000", name="bank_working_turns_check"),
         Index("bank_name_key", "name", unique=True),
         {"comment": "A store of memories with its own access list: the unit of isolation and of distribution."},
     )
@@ -163,6 +169,21 @@ class Bank(Base):
     average_length: Mapped[float | None] = mapped_column(Double, comment="Mean lexemes of those memories.")
     allowed_tags: Mapped[list[str] | None] = mapped_column(
         ARRAY(Text), comment="The tags that its memories may have; NULL: any."
+    )
+    distil_mode: Mapped[str] = mapped_column(
+        Text,
+        server_default=text("'auto'"),
+        comment="How its sessions are distilled: auto (a model where the worker has one, else rules), model, rules, "
+        "verbatim, off.",
+    )
+    distil_turns: Mapped[int] = mapped_column(
+        Integer, server_default=text("4"), comment="A session is distilled when so many turns wait."
+    )
+    distil_idle: Mapped[timedelta] = mapped_column(
+        Interval, server_default=text("'10 minutes'"), comment="Or when it has been idle for so long."
+    )
+    working_turns: Mapped[int] = mapped_column(
+        Integer, server_default=text("20"), comment="How many of a session's last turns working_get returns."
     )
     created_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
 
@@ -225,25 +246,55 @@ class Access(Base):
 
 class Session(Base):
     __tablename__ = "session"
-    __table_args__ = ({"comment": "One conversation."},)
+    __table_args__ = (
+        Index("session_due_idx", "due_at", postgresql_where=text("due_at IS NOT NULL")),
+        Index("session_waiting_idx", "bank_id", postgresql_where=text("waiting > 0 OR last_error IS NOT NULL")),
+        {"comment": "One conversation."},
+    )
 
     bank_id: Mapped[int] = mapped_column(
         ForeignKey("hindsight.bank.bank_id", name="session_bank_id_fkey"), primary_key=True
     )
     session_id: Mapped[str] = mapped_column(Text, primary_key=True, comment="As the application calls it.")
+    principal: Mapped[str | None] = mapped_column(
+        Text, comment="Who logged its first turn: its memories are stored in that name."
+    )
     last_sequence: Mapped[int] = mapped_column(Integer, server_default=text("0"), comment="Of its newest turn.")
     started_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
+    closed_at: Mapped[datetime | None] = mapped_column(
+        Timestamp, comment="When it was said to be over; NULL again when a turn follows."
+    )
+    summarised_at: Mapped[datetime | None] = mapped_column(Timestamp, comment="When its summary was made.")
+    waiting: Mapped[int] = mapped_column(Integer, server_default=text("0"), comment="Turns that are not distilled yet.")
+    due_at: Mapped[datetime | None] = mapped_column(
+        Timestamp,
+        comment="When it is to be distilled; while it is claimed, when the claim ends; NULL: nothing is to be done.",
+    )
+    claim: Mapped[uuid.UUID | None] = mapped_column(Uuid, comment="Of the worker that is at it.")
+    attempts: Mapped[int] = mapped_column(
+        Integer, server_default=text("0"), comment="Claims since it was last distilled."
+    )
+    last_error: Mapped[str | None] = mapped_column(Text, comment="Why the last attempt failed.")
 
 
 class Turn(Base):
     __tablename__ = "turn"
     __table_args__ = (
-        ForeignKeyConstraint(
-            ["bank_id", "session_id"],
-            ["hindsight.session.bank_id", "hindsight.session.session_id"],
-            name="turn_session_fkey",
+        Index(
+            "turn_client_idx", "bank_id", "session_id", "turn_id", postgresql_where=text("turn_id IS NOT NULL")
         ),
-        {"comment": "One message of a session, as it was said. The raw layer: audit and source, never recalled."},
+        Index(
+            "turn_undistilled_idx",
+            "bank_id",
+            "session_id",
+            "sequence",
+            postgresql_where=text("distilled_at IS NULL"),
+        ),
+        {
+            "comment": "One message of a session, as it was said. The raw layer: audit and source, never recalled. "
+            "A partition a month.",
+            "postgresql_partition_by": "RANGE (logged_at)",
+        },
     )
 
     bank_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
@@ -251,12 +302,51 @@ class Turn(Base):
     sequence: Mapped[int] = mapped_column(
         Integer, primary_key=True, autoincrement=False, comment="Place in the session, from 1."
     )
+    turn_id: Mapped[str | None] = mapped_column(Text, comment="As the application calls it.")
     role: Mapped[str] = mapped_column(Text, comment="user, assistant, system, tool, …")
     content: Mapped[str] = mapped_column(Text)
     tool_calls: Mapped[Any | None] = mapped_column(JSONB, comment="Tool calls and their results, as they came.")
     metadata_: Mapped[dict[str, Any]] = mapped_column("metadata", JSONB, server_default=text("'{}'"))
     occurred_at: Mapped[datetime] = mapped_column(Timestamp, comment="When it was said.")
-    logged_at: Mapped[datetime] = mapped_column(Timestamp, server_default=text("clock_timestamp()"))
+    logged_at: Mapped[datetime] = mapped_column(
+        Timestamp, primary_key=True, comment="When it was kept: its month (UTC) is its partition."
+    )
+    distilled_at: Mapped[datetime | None] = mapped_column(
+        Timestamp, comment="When its memories were stored, in the same transaction."
+    )
+
+
+class TurnArchive(Base):
+    __tablename__ = "turn_archive"
+    __table_args__ = ({"comment": "Months of turns that were put into files."},)
+
+    bank_id: Mapped[int] = mapped_column(
+        ForeignKey("hindsight.bank.bank_id", name="turn_archive_bank_id_fkey"), primary_key=True
+    )
+    month: Mapped[date] = mapped_column(Date, primary_key=True, comment="Its first day.")
+    turns: Mapped[int] = mapped_column(BigInteger)
+    location: Mapped[str] = mapped_column(Text, comment="Where the file was put, as whoever archived it said.")
+    digest: Mapped[bytes] = mapped_column(LargeBinary, comment="SHA-256 of the file.")
+    archived_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
+
+
+class WorkingValue(Base):
+    __tablename__ = "working_value"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["bank_id", "session_id"],
+            ["hindsight.session.bank_id", "hindsight.session.session_id"],
+            name="working_value_session_fkey",
+        ),
+        Index("working_value_expiry_idx", "bank_id", "expires_at"),
+        {"comment": "A session's desk: keys and values that expire, and are never recalled."},
+    )
+
+    bank_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    session_id: Mapped[str] = mapped_column(Text, primary_key=True)
+    key: Mapped[str] = mapped_column(Text, primary_key=True)
+    value: Mapped[Any] = mapped_column(JSONB)
+    expires_at: Mapped[datetime] = mapped_column(Timestamp, comment="Not seen from then on.")
 
 
 class _MemoryColumns:
@@ -541,6 +631,23 @@ class MemoryUse(Base):
     recalls: Mapped[int] = mapped_column(Integer, server_default=text("1"))
     first_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
     last_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
+
+
+class MemoryTurn(Base):
+    __tablename__ = "memory_turn"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["bank_id", "memory_id"],
+            ["hindsight.memory.bank_id", "hindsight.memory.memory_id"],
+            name="memory_turn_memory_fkey",
+        ),
+        {"comment": "The turns that memories were distilled from. A turn may be archived."},
+    )
+
+    bank_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    memory_id: Mapped[uuid.UUID] = mapped_column(Uuid, primary_key=True)
+    session_id: Mapped[str] = mapped_column(Text, primary_key=True)
+    sequence: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
 
 
 class WordStatistics(Base):

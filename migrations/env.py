@@ -1,5 +1,6 @@
 """How Alembic reaches the database: one transaction, one advisory lock, as the schema's owner."""
 
+import re
 import warnings
 from logging.config import fileConfig
 from pathlib import Path
@@ -25,9 +26,11 @@ LOCK = "SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('hin
 
 
 def of_this_schema(name: str | None, kind: str, parents: Any) -> bool:
-    """The models describe the schema `hindsight`; the index of each registered model is made by its function."""
+    """The models describe the schema `hindsight`; functions make a model's index, and a month's partition of turns."""
     if kind == "schema":
         return name == "hindsight"
+    if kind == "table":
+        return not re.fullmatch(r"turn_\d{4}_\d{2}", name or "")
     return not (kind == "index" and (name or "").startswith("memory_embedding_"))
 
 

@@ -56,9 +56,16 @@ CREATE TABLE hindsight.bank (
   documents integer,
   average_length double precision,
   allowed_tags text[],
+  distil_mode text DEFAULT 'auto' NOT NULL,
+  distil_turns integer DEFAULT 4 NOT NULL,
+  distil_idle interval DEFAULT '10 minutes' NOT NULL,
+  working_turns integer DEFAULT 20 NOT NULL,
   created_at timestamptz DEFAULT now() NOT NULL,
   PRIMARY KEY (bank_id),
   CONSTRAINT bank_decay_rate_check CHECK (decay_rate BETWEEN 0 AND 1),
+  CONSTRAINT bank_distil_mode_check CHECK (distil_mode IN ('auto', 'model', 'rules', 'verbatim', 'off')),
+  CONSTRAINT bank_distil_turns_check CHECK (distil_turns BETWEEN 1 AND 100),
+  CONSTRAINT bank_working_turns_check CHECK (working_turns BETWEEN 1 AND 1000),
   CONSTRAINT bank_model_id_fkey FOREIGN KEY (model_id) REFERENCES hindsight.embedding_model (model_id)
 );
 CREATE UNIQUE INDEX bank_name_key ON hindsight.bank (name);
@@ -69,6 +76,10 @@ COMMENT ON COLUMN hindsight.bank.model_id IS 'The embedding model of this bank; 
 COMMENT ON COLUMN hindsight.bank.documents IS 'Live memories when its words were last counted; NULL: small, counted at each recall.';
 COMMENT ON COLUMN hindsight.bank.average_length IS 'Mean lexemes of those memories.';
 COMMENT ON COLUMN hindsight.bank.allowed_tags IS 'The tags that its memories may have; NULL: any.';
+COMMENT ON COLUMN hindsight.bank.distil_mode IS 'How its sessions are distilled: auto (a model where the worker has one, else rules), model, rules, verbatim, off.';
+COMMENT ON COLUMN hindsight.bank.distil_turns IS 'A session is distilled when so many turns wait.';
+COMMENT ON COLUMN hindsight.bank.distil_idle IS 'Or when it has been idle for so long.';
+COMMENT ON COLUMN hindsight.bank.working_turns IS 'How many of a session''s last turns working_get returns.';
 
 CREATE TABLE hindsight.bank_type (
   bank_id bigint NOT NULL,
@@ -119,33 +130,86 @@ COMMENT ON COLUMN hindsight.access.rights IS 'reader, writer or owner.';
 CREATE TABLE hindsight.session (
   bank_id bigint NOT NULL,
   session_id text NOT NULL,
+  principal text,
   last_sequence integer DEFAULT 0 NOT NULL,
   started_at timestamptz DEFAULT now() NOT NULL,
+  closed_at timestamptz,
+  summarised_at timestamptz,
+  waiting integer DEFAULT 0 NOT NULL,
+  due_at timestamptz,
+  claim uuid,
+  attempts integer DEFAULT 0 NOT NULL,
+  last_error text,
   PRIMARY KEY (bank_id, session_id),
   CONSTRAINT session_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id)
 );
+CREATE INDEX session_due_idx ON hindsight.session (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX session_waiting_idx ON hindsight.session (bank_id) WHERE waiting > 0 OR last_error IS NOT NULL;
 COMMENT ON TABLE hindsight.session IS 'One conversation.';
 COMMENT ON COLUMN hindsight.session.session_id IS 'As the application calls it.';
+COMMENT ON COLUMN hindsight.session.principal IS 'Who logged its first turn: its memories are stored in that name.';
 COMMENT ON COLUMN hindsight.session.last_sequence IS 'Of its newest turn.';
+COMMENT ON COLUMN hindsight.session.closed_at IS 'When it was said to be over; NULL again when a turn follows.';
+COMMENT ON COLUMN hindsight.session.summarised_at IS 'When its summary was made.';
+COMMENT ON COLUMN hindsight.session.waiting IS 'Turns that are not distilled yet.';
+COMMENT ON COLUMN hindsight.session.due_at IS 'When it is to be distilled; while it is claimed, when the claim ends; NULL: nothing is to be done.';
+COMMENT ON COLUMN hindsight.session.claim IS 'Of the worker that is at it.';
+COMMENT ON COLUMN hindsight.session.attempts IS 'Claims since it was last distilled.';
+COMMENT ON COLUMN hindsight.session.last_error IS 'Why the last attempt failed.';
 
+-- No foreign key to the session: attaching a month would lock the sessions against every writer.
 CREATE TABLE hindsight.turn (
   bank_id bigint NOT NULL,
   session_id text NOT NULL,
   sequence integer NOT NULL,
+  turn_id text,
   role text NOT NULL,
   content text NOT NULL,
   tool_calls jsonb,
   metadata jsonb DEFAULT '{}' NOT NULL,
   occurred_at timestamptz NOT NULL,
-  logged_at timestamptz DEFAULT clock_timestamp() NOT NULL,
-  PRIMARY KEY (bank_id, session_id, sequence),
-  CONSTRAINT turn_session_fkey FOREIGN KEY (bank_id, session_id) REFERENCES hindsight.session (bank_id, session_id)
-);
-COMMENT ON TABLE hindsight.turn IS 'One message of a session, as it was said. The raw layer: audit and source, never recalled.';
+  logged_at timestamptz NOT NULL,
+  distilled_at timestamptz,
+  PRIMARY KEY (bank_id, session_id, sequence, logged_at)
+) PARTITION BY RANGE (logged_at);
+CREATE INDEX turn_client_idx ON hindsight.turn (bank_id, session_id, turn_id) WHERE turn_id IS NOT NULL;
+CREATE INDEX turn_undistilled_idx ON hindsight.turn (bank_id, session_id, sequence) WHERE distilled_at IS NULL;
+COMMENT ON TABLE hindsight.turn IS 'One message of a session, as it was said. The raw layer: audit and source, never recalled. A partition a month.';
 COMMENT ON COLUMN hindsight.turn.sequence IS 'Place in the session, from 1.';
+COMMENT ON COLUMN hindsight.turn.turn_id IS 'As the application calls it.';
 COMMENT ON COLUMN hindsight.turn.role IS 'user, assistant, system, tool, …';
 COMMENT ON COLUMN hindsight.turn.tool_calls IS 'Tool calls and their results, as they came.';
 COMMENT ON COLUMN hindsight.turn.occurred_at IS 'When it was said.';
+COMMENT ON COLUMN hindsight.turn.logged_at IS 'When it was kept: its month (UTC) is its partition.';
+COMMENT ON COLUMN hindsight.turn.distilled_at IS 'When its memories were stored, in the same transaction.';
+
+CREATE TABLE hindsight.turn_archive (
+  bank_id bigint NOT NULL,
+  month date NOT NULL,
+  turns bigint NOT NULL,
+  location text NOT NULL,
+  digest bytea NOT NULL,
+  archived_at timestamptz DEFAULT now() NOT NULL,
+  PRIMARY KEY (bank_id, month),
+  CONSTRAINT turn_archive_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id)
+);
+COMMENT ON TABLE hindsight.turn_archive IS 'Months of turns that were put into files.';
+COMMENT ON COLUMN hindsight.turn_archive.month IS 'Its first day.';
+COMMENT ON COLUMN hindsight.turn_archive.location IS 'Where the file was put, as whoever archived it said.';
+COMMENT ON COLUMN hindsight.turn_archive.digest IS 'SHA-256 of the file.';
+
+CREATE TABLE hindsight.working_value (
+  bank_id bigint NOT NULL,
+  session_id text NOT NULL,
+  key text NOT NULL,
+  value jsonb NOT NULL,
+  expires_at timestamptz NOT NULL,
+  PRIMARY KEY (bank_id, session_id, key),
+  CONSTRAINT working_value_session_fkey FOREIGN KEY (bank_id, session_id) REFERENCES hindsight.session (bank_id, session_id)
+);
+CREATE INDEX working_value_expiry_idx ON hindsight.working_value (bank_id, expires_at);
+COMMENT ON TABLE hindsight.working_value IS 'A session''s desk: keys and values that expire, and are never recalled.';
+COMMENT ON COLUMN hindsight.working_value.expires_at IS 'Not seen from then on.';
 
 CREATE TABLE hindsight.memory (
   bank_id bigint NOT NULL,
@@ -372,6 +436,16 @@ CREATE TABLE hindsight.memory_use (
 );
 CREATE INDEX memory_use_first_idx ON hindsight.memory_use (bank_id, first_at);
 COMMENT ON TABLE hindsight.memory_use IS 'How often memories were recalled, as far as whoever recalled them said so (note_recall).';
+
+CREATE TABLE hindsight.memory_turn (
+  bank_id bigint NOT NULL,
+  memory_id uuid NOT NULL,
+  session_id text NOT NULL,
+  sequence integer NOT NULL,
+  PRIMARY KEY (bank_id, memory_id, session_id, sequence),
+  CONSTRAINT memory_turn_memory_fkey FOREIGN KEY (bank_id, memory_id) REFERENCES hindsight.memory (bank_id, memory_id)
+);
+COMMENT ON TABLE hindsight.memory_turn IS 'The turns that memories were distilled from. A turn may be archived.';
 
 CREATE TABLE hindsight.word_statistics (
   bank_id bigint NOT NULL,

@@ -88,6 +88,8 @@ BEGIN
     DELETE FROM link AS l WHERE l.bank_id = opened.bank_id AND (l.from_id = ANY (gone) OR l.to_id = ANY (gone)) RETURNING 1
   ), recalls AS (
     DELETE FROM memory_use AS u WHERE u.bank_id = opened.bank_id AND u.memory_id = ANY (gone) RETURNING 1
+  ), sources AS (
+    DELETE FROM memory_turn AS c WHERE c.bank_id = opened.bank_id AND c.memory_id = ANY (gone)
   ), events AS (
     UPDATE event AS e SET reason = NULL, before = NULL, after = NULL, salt = NULL
       WHERE e.bank_id = opened.bank_id AND e.salt IS NOT NULL AND e.action <> 'erased'
@@ -100,6 +102,8 @@ BEGIN
     UPDATE turn AS t SET content = '[erased]', tool_calls = NULL, metadata = '{}'
       WHERE t.bank_id = opened.bank_id AND (_holds(sought, t.content) OR _holds(sought, t.tool_calls, t.metadata))
       RETURNING 1
+  ), desks AS (
+    DELETE FROM working_value AS w WHERE w.bank_id = opened.bank_id AND _holds(sought, w.value) RETURNING 1
   ), statistics AS (
     DELETE FROM word_statistics AS s
       WHERE s.bank_id = opened.bank_id AND s.word = ANY (words) AND s.documents <= cardinality(gone) RETURNING 1
@@ -112,6 +116,7 @@ BEGIN
            'memories', (SELECT count(*) FROM memories), 'versions', (SELECT count(*) FROM versions),
            'links', (SELECT count(*) FROM links), 'recalls', (SELECT count(*) FROM recalls),
            'events', (SELECT count(*) FROM events), 'turns', (SELECT count(*) FROM turns), 'contexts', contexts,
+           'working values', (SELECT count(*) FROM desks),
            'words', (SELECT count(*) FROM statistics), 'queries', (SELECT count(*) FROM queries)),
          (SELECT coalesce(jsonb_agg(e.event_id ORDER BY e.event_id), '[]') FROM events AS e)
     INTO counts, blank_events;
@@ -189,8 +194,8 @@ BEGIN
   END IF;
   DELETE FROM query_embedding AS q USING access AS a WHERE a.bank_id = opened.bank_id AND q.principal = a.principal;
   -- What refers to another table goes before it.
-  FOREACH erased IN ARRAY ARRAY['memory_use', 'memory_version', 'link', 'memory', 'turn', 'session', 'word_statistics', 'tag_alias',
-                                'bank_type', 'event_seal', 'event', 'access', 'bank'] LOOP
+  FOREACH erased IN ARRAY ARRAY['memory_use', 'memory_turn', 'memory_version', 'link', 'memory', 'turn', 'turn_archive',
+                                'working_value', 'session', 'word_statistics', 'tag_alias', 'bank_type', 'event_seal', 'event', 'access', 'bank'] LOOP
     EXECUTE format('DELETE FROM hindsight.%I WHERE bank_id = $1', erased) USING opened.bank_id;
     GET DIAGNOSTICS rows_erased = ROW_COUNT;
     counts := counts || jsonb_build_object(erased, rows_erased);
