@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -15,7 +16,7 @@ from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from hindsight.calls import RETRIED, STORE_VECTORS, call, sqlstate, timeout, translated, vector
+from hindsight.calls import RETRIED, STORE_VECTORS, acting_for, call, sqlstate, timeout, translated, vector
 from hindsight.config import Settings, load_settings
 from hindsight.database import database_url, migrate
 from hindsight.embedding import Embedder, embedder_from
@@ -46,6 +47,13 @@ class AsyncCaller:
         self._rewriter = rewriter
         self._query_cache = QueryCache(settings.query_cache_seconds)
         self._is_registered = False
+        self._principal: str | None = None
+
+    def acting_for(self, principal: str | None) -> Self:
+        """The same client, for calls in the name of somebody else: for a service. It shares the connections."""
+        other = copy.copy(self)
+        other._principal = principal
+        return other
 
     @classmethod
     async def connect(cls, url: str | None = None, *, settings: Settings | None = None) -> Self:
@@ -160,8 +168,11 @@ class AsyncCaller:
         for attempt in range(1, 11):
             try:
                 async with self._engine.begin() as connection:
-                    if limit is not None:  # for this transaction: a pooler's connection is shared
+                    # For this transaction: a pooler's connection is shared.
+                    if limit is not None:
                         await connection.execute(timeout(limit))
+                    if self._principal is not None:
+                        await connection.execute(acting_for(self._principal))
                     found = []
                     for statement, parameters in calls:
                         rows = (await connection.execute(statement, parameters)).mappings()

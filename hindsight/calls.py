@@ -61,12 +61,20 @@ _TEXTS = {
     "message",
     "on_conflict",
     "finding",
+    "turn_id",
+    "key",
+    "mode",
+    "summary",
+    "error",
 }
-_WHOLE_NUMBERS = {"top_k", "hops", "max_tokens", "sequence", "expected_version", "most"}
-_FLAGS = {"include_pending", "dry_run"}
+_WHOLE_NUMBERS = {"top_k", "hops", "max_tokens", "sequence", "expected_version", "most", "after_turns", "working_turns"}
+_FLAGS = {"include_pending", "dry_run", "is_ending"}
+_JSON = ("metadata", "tool_calls", "aliases", "turns", "before", "memories", "value")
+_DURATIONS = ("ttl", "lease", "after_idle")
 _EXPRESSIONS = {
-    **{name: f"CAST(:{name} AS jsonb)" for name in ("metadata", "tool_calls", "aliases")},
-    "ttl": "CAST(CAST(:ttl AS text) AS interval)",  # as text: asyncpg takes no text for an interval
+    **{name: f"CAST(:{name} AS jsonb)" for name in _JSON},
+    # as text: asyncpg takes no text for an interval
+    **{name: f"CAST(CAST(:{name} AS text) AS interval)" for name in _DURATIONS},
 }
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
@@ -228,7 +236,7 @@ def call(function: str, arguments: Mapping[str, Any]) -> tuple[TextClause, dict[
     for name, value in arguments.items():
         if value is None:
             continue
-        if isinstance(value, int) and not -(2**31) <= value < 2**31:
+        if name not in _JSON and isinstance(value, int) and not -(2**31) <= value < 2**31:
             raise InvalidArgument(f"{name} is out of range: {value}")
         if name in _TEXTS and not isinstance(value, str):
             raise InvalidArgument(f"{name} must be a text, got {value!r}")
@@ -242,16 +250,14 @@ def call(function: str, arguments: Mapping[str, Any]) -> tuple[TextClause, dict[
 
 
 _FORMS: dict[str, Callable[[Any, str], Any]] = {
+    **dict.fromkeys(_JSON, lambda value, _: json.dumps(value, ensure_ascii=False, default=str)),
     **dict.fromkeys(
-        ("metadata", "tool_calls", "aliases"), lambda value, _: json.dumps(value, ensure_ascii=False, default=str)
-    ),
-    **dict.fromkeys(
-        ("types", "tags", "all_tags", "no_tags", "entities", "clear", "states", "checks", "allowed"), labels
+        ("types", "tags", "all_tags", "no_tags", "entities", "clear", "states", "checks", "allowed", "modes"), labels
     ),
     **dict.fromkeys(("since", "until", "as_of", "valid_at", "occurred_at", "expires_at"), moment),
     **dict.fromkeys(("memory_id", "other_id", "from_id", "to_id", "supersedes"), identifier),
     **dict.fromkeys(("memory_ids", "derived_from"), identifiers),
-    "ttl": duration,
+    **dict.fromkeys(_DURATIONS, duration),
 }
 """The form that the database takes, by the name of an argument."""
 
@@ -260,6 +266,11 @@ def timeout(seconds: float) -> TextClause:
     """Lets the database stop each statement of this transaction after so many seconds."""
     milliseconds = str(round(seconds * 1000))
     return text("SELECT pg_catalog.set_config('statement_timeout', :ms, true)").bindparams(ms=milliseconds)
+
+
+def acting_for(principal: str) -> TextClause:
+    """Lets a service act for somebody in this transaction."""
+    return text("SELECT pg_catalog.set_config('hindsight.principal', :name, true)").bindparams(name=principal)
 
 
 def refuse_unstorable(arguments: Mapping[str, Any]) -> None:

@@ -30,8 +30,8 @@ from hindsight.calls import (
     stated,
     stored_arguments,
 )
+from hindsight.conversations import AsyncConversations
 from hindsight.model_endpoint import EndpointFailure
-from hindsight.operations import AsyncOperations
 from hindsight.results import (
     Change,
     Context,
@@ -47,7 +47,7 @@ from hindsight.results import (
 )
 
 
-class AsyncHindsight(AsyncOperations):
+class AsyncHindsight(AsyncConversations):
     """Long-term memory in PostgreSQL. Made by `connect`; an async context manager; safe for concurrent tasks.
 
     Every method raises the error class of the SQLSTATE that the function raised (see `hindsight.errors`),
@@ -364,29 +364,3 @@ class AsyncHindsight(AsyncOperations):
     async def neighbours(self, bank: str, memory_id: UUID | str) -> list[Neighbour]:
         """The live memories that a memory is linked with, in either direction, the heaviest link first."""
         return await self._rows(Neighbour, "neighbours", bank=bank, memory_id=memory_id)
-
-    async def log_turn(
-        self,
-        bank: str,
-        session_id: str,
-        role: str,
-        content: str,
-        *,
-        tool_calls: Any | None = None,
-        occurred_at: Moment | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        sequence: int | None = None,
-    ) -> int:
-        """Keeps one message of a session as it was said. Returns its place in the session, from 1.
-
-        With a `sequence`, logging the same turn again changes nothing, and another turn there is a Conflict.
-        """
-        given = {
-            "tool_calls": tool_calls,
-            "occurred_at": occurred_at,
-            "metadata": metadata,
-            "sequence": sequence,
-        }
-        return cast(
-            int, await self._value("log_turn", bank=bank, session_id=session_id, role=role, content=content, **given)
-        )

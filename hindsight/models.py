@@ -142,9 +142,7 @@ class Bank(Base):
     __tablename__ = "bank"
     __table_args__ = (
         CheckConstraint("decay_rate BETWEEN 0 AND 1", name="bank_decay_rate_check"),
-        CheckConstraint(
-            "distil_mode IN ('auto', 'model', 'rules', 'verbatim', 'off')", name="bank_distil_mode_check"
-        ),
+        CheckConstraint("distil_mode IN ('auto', 'model', 'rules', 'verbatim', 'off')", name="bank_distil_mode_check"),
         CheckConstraint("distil_turns BETWEEN 1 AND 100", name="bank_distil_turns_check"),
         CheckConstraint("working_turns BETWEEN 1 AND 1000", name="bank_working_turns_check"),
         Index("bank_name_key", "name", unique=True),
@@ -280,9 +278,7 @@ class Session(Base):
 class Turn(Base):
     __tablename__ = "turn"
     __table_args__ = (
-        Index(
-            "turn_client_idx", "bank_id", "session_id", "turn_id", postgresql_where=text("turn_id IS NOT NULL")
-        ),
+        Index("turn_client_idx", "bank_id", "session_id", "turn_id", postgresql_where=text("turn_id IS NOT NULL")),
         Index(
             "turn_undistilled_idx",
             "bank_id",

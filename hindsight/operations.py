@@ -15,7 +15,18 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from hindsight.caller import AsyncCaller
 from hindsight.calls import Duration, Labels, stated, translated, vector
-from hindsight.results import BankStatus, Erased, EventProblem, Finding, Model, Policy, SampledMemory, Tag, Versions
+from hindsight.results import (
+    Bank,
+    BankStatus,
+    Erased,
+    EventProblem,
+    Finding,
+    Model,
+    Policy,
+    SampledMemory,
+    Tag,
+    Versions,
+)
 
 
 class AsyncOperations(AsyncCaller):
@@ -61,6 +72,10 @@ class AsyncOperations(AsyncCaller):
     async def status(self) -> list[BankStatus]:
         """Every bank that the caller may read, with what it holds."""
         return await self._rows(BankStatus, "status")
+
+    async def banks(self) -> list[Bank]:
+        """The banks that the caller may read, or works for, by name, and what there is to do in them."""
+        return await self._rows(Bank, "banks")
 
     async def versions(self) -> Versions:
         """The versions of PostgreSQL, pgvector and the schema."""

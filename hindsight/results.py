@@ -306,3 +306,96 @@ class Tag:
     tag: str
     memories: int
     aliases: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bank:
+    """A bank that the caller may read, or works for. `to_embed`: it has memories without an embedding."""
+
+    bank: str
+    description: str | None
+    rights: str | None
+    owner: str | None
+    model: str | None
+    distil_mode: str
+    to_embed: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedTurn:
+    """The place of a turn in its session; `outcome`: logged, or logged already."""
+
+    sequence: int
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkingMemory:
+    """A session's desk: values by their keys, the last turns, the oldest first, and the tokens of both, about."""
+
+    values: dict[str, Any]
+    turns: list[dict[str, Any]]
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A turn that a memory stands on. Without content: it was archived, into one of the files `archived_in`."""
+
+    session_id: str
+    sequence: int
+    role: str | None
+    content: str | None
+    tool_calls: Any | None
+    occurred_at: datetime | None
+    archived_in: list[str] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedSession:
+    """A session that waits to be distilled. `state`: failed, claimed, due, waiting (for more turns) or off."""
+
+    bank_name: str
+    session_id: str
+    state: str
+    waiting: int
+    due_at: datetime | None
+    attempts: int
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkDone:
+    """How many sessions were distilled, and of how many turns."""
+
+    sessions: int
+    turns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimedSession:
+    """A session to distil: its turns that wait and the few before them: sequence, role, content, occurred_at.
+
+    `mode`: auto, model, rules or verbatim. `is_ending`: it is summarised with them.
+    """
+
+    bank_name: str
+    session_id: str
+    claim: UUID
+    mode: str
+    attempts: int
+    is_ending: bool
+    turns: list[dict[str, Any]]
+    before: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistilledMemory:
+    """What became of a memory that was found in a session: an outcome of `store`, or refused, with its reasons."""
+
+    memory_id: UUID | None
+    outcome: str
+    related_id: UUID | None
+    reasons: list[str]
+    content: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Mapping, Sequence
 from time import sleep
@@ -11,7 +12,7 @@ from typing import Any, Self, TypeVar
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from hindsight.calls import RETRIED, STORE_VECTORS, call, sqlstate, timeout, translated, vector
+from hindsight.calls import RETRIED, STORE_VECTORS, acting_for, call, sqlstate, timeout, translated, vector
 from hindsight.config import Settings, load_settings
 from hindsight.database import database_url, migrate
 from hindsight.embedding import Embedder, embedder_from
@@ -42,6 +43,13 @@ class Caller:
         self._rewriter = rewriter
         self._query_cache = QueryCache(settings.query_cache_seconds)
         self._is_registered = False
+        self._principal: str | None = None
+
+    def acting_for(self, principal: str | None) -> Self:
+        """The same client, for calls in the name of somebody else: for a service. It shares the connections."""
+        other = copy.copy(self)
+        other._principal = principal
+        return other
 
     @classmethod
     def connect(cls, url: str | None = None, *, settings: Settings | None = None) -> Self:
@@ -154,8 +162,11 @@ class Caller:
         for attempt in range(1, 11):
             try:
                 with self._engine.begin() as connection:
-                    if limit is not None:  # for this transaction: a pooler's connection is shared
+                    # For this transaction: a pooler's connection is shared.
+                    if limit is not None:
                         connection.execute(timeout(limit))
+                    if self._principal is not None:
+                        connection.execute(acting_for(self._principal))
                     found = []
                     for statement, parameters in calls:
                         rows = (connection.execute(statement, parameters)).mappings()

@@ -39,10 +39,10 @@ from hindsight.results import (
     Recollection,
     Stored,
 )
-from hindsight.sync_operations import Operations
+from hindsight.sync_conversations import Conversations
 
 
-class Hindsight(Operations):
+class Hindsight(Conversations):
     """Long-term memory in PostgreSQL. Made by `connect`; a context manager; safe for several threads.
 
     Every method raises the error class of the SQLSTATE that the function raised (see `hindsight.errors`),
@@ -357,27 +357,3 @@ class Hindsight(Operations):
     def neighbours(self, bank: str, memory_id: UUID | str) -> list[Neighbour]:
         """The live memories that a memory is linked with, in either direction, the heaviest link first."""
         return self._rows(Neighbour, "neighbours", bank=bank, memory_id=memory_id)
-
-    def log_turn(
-        self,
-        bank: str,
-        session_id: str,
-        role: str,
-        content: str,
-        *,
-        tool_calls: Any | None = None,
-        occurred_at: Moment | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        sequence: int | None = None,
-    ) -> int:
-        """Keeps one message of a session as it was said. Returns its place in the session, from 1.
-
-        With a `sequence`, logging the same turn again changes nothing, and another turn there is a Conflict.
-        """
-        given = {
-            "tool_calls": tool_calls,
-            "occurred_at": occurred_at,
-            "metadata": metadata,
-            "sequence": sequence,
-        }
-        return cast(int, self._value("log_turn", bank=bank, session_id=session_id, role=role, content=content, **given))

@@ -10,7 +10,18 @@ from uuid import UUID
 from sqlalchemy.exc import SQLAlchemyError
 
 from hindsight.calls import Duration, Labels, stated, translated, vector
-from hindsight.results import BankStatus, Erased, EventProblem, Finding, Model, Policy, SampledMemory, Tag, Versions
+from hindsight.results import (
+    Bank,
+    BankStatus,
+    Erased,
+    EventProblem,
+    Finding,
+    Model,
+    Policy,
+    SampledMemory,
+    Tag,
+    Versions,
+)
 from hindsight.sync_caller import Caller
 
 
@@ -57,6 +68,10 @@ class Operations(Caller):
     def status(self) -> list[BankStatus]:
         """Every bank that the caller may read, with what it holds."""
         return self._rows(BankStatus, "status")
+
+    def banks(self) -> list[Bank]:
+        """The banks that the caller may read, or works for, by name, and what there is to do in them."""
+        return self._rows(Bank, "banks")
 
     def versions(self) -> Versions:
         """The versions of PostgreSQL, pgvector and the schema."""

@@ -26,6 +26,13 @@ RETURN CASE
         WHERE a.bank_id = _rights.bank_id AND a.principal = hindsight.principal())
 END;
 
+-- _works_everywhere: whether the caller works for all banks: an operator, or a service that acts for nobody right now.
+CREATE OR REPLACE FUNCTION hindsight._works_everywhere()
+  RETURNS boolean
+  LANGUAGE sql STABLE
+RETURN hindsight.principal() = session_user
+  AND (pg_catalog.pg_has_role(session_user, 'hindsight_owner', 'MEMBER') OR pg_catalog.pg_has_role(session_user, 'hindsight_app', 'MEMBER'));
+
 -- _open_bank: the bank of that name, if the caller has at least the rights asked for.
 -- A bank that the caller has no rights on looks like one that does not exist.
 -- Raises HM001 (unknown bank), HM003 (no access).

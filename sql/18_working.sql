@@ -3,7 +3,7 @@
 -- working_set: puts a value on a session's desk, in place of what the key held; NULL takes it away. It stays for ttl, a day by
 -- default. Raises HM001, HM003, HM004, HM005.
 CREATE OR REPLACE FUNCTION hindsight.working_set(
-  bank text, session_id text, key text, value jsonb, ttl interval DEFAULT '1 day')
+  bank text, session_id text, key text, value jsonb DEFAULT NULL, ttl interval DEFAULT '1 day')
   RETURNS void
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp

@@ -3,10 +3,11 @@
 
 -- set_distilling: changes what is given of how a bank's sessions are distilled. mode: auto (by a language model where the worker
 -- has one, else by rules), model, rules, verbatim (each turn of importance is kept as it was said) or off. A session is due when
--- so many turns wait (4), when one of them says something explicitly, when it is closed, or when it has been idle for so long
--- (10 minutes). working_turns: how many of the last turns working_get returns (20). Raises HM001, HM003 (not an owner), HM004.
+-- so many turns wait (after_turns, 4), when one of them says something explicitly, when it is closed, or when it has been idle for so
+-- long (after_idle, 10 minutes). working_turns: how many of the last turns working_get returns (20).
+-- Raises HM001, HM003 (not an owner), HM004.
 CREATE OR REPLACE FUNCTION hindsight.set_distilling(
-  bank text, mode text DEFAULT NULL, turns integer DEFAULT NULL, idle interval DEFAULT NULL, working_turns integer DEFAULT NULL)
+  bank text, mode text DEFAULT NULL, after_turns integer DEFAULT NULL, after_idle interval DEFAULT NULL, working_turns integer DEFAULT NULL)
   RETURNS void
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
@@ -17,14 +18,14 @@ BEGIN
   IF mode <> ALL ('{auto,model,rules,verbatim,off}') THEN
     RAISE EXCEPTION 'unknown mode of distilling %', quote_literal(mode)
       USING ERRCODE = 'HM004', HINT = 'It is auto, model, rules, verbatim or off.';
-  ELSIF NOT turns BETWEEN 1 AND 100 OR NOT working_turns BETWEEN 1 AND 1000 OR NOT idle BETWEEN '0' AND '1 year' THEN
-    RAISE EXCEPTION 'turns must lie between 1 and 100, working_turns between 1 and 1000 and idle between 0 and a year, got %, % and %',
-        turns, working_turns, idle
-      USING ERRCODE = 'HM004', HINT = 'By default 4, 20 and 10 minutes; what is left out stays as it is.';
+  ELSIF NOT after_turns BETWEEN 1 AND 100 OR NOT working_turns BETWEEN 1 AND 1000 OR NOT after_idle BETWEEN '0' AND '1 year' THEN
+    RAISE EXCEPTION 'after_turns must lie between 1 and 100, after_idle between 0 and a year, and working_turns between 1 and 1000, got %, % and %',
+        after_turns, after_idle, working_turns
+      USING ERRCODE = 'HM004', HINT = 'By default 4, 10 minutes and 20; what is left out stays as it is.';
   END IF;
   UPDATE hindsight.bank AS b
-    SET distil_mode = coalesce(mode, b.distil_mode), distil_turns = coalesce(turns, b.distil_turns),
-        distil_idle = coalesce(idle, b.distil_idle), working_turns = coalesce(set_distilling.working_turns, b.working_turns)
+    SET distil_mode = coalesce(mode, b.distil_mode), distil_turns = coalesce(after_turns, b.distil_turns),
+        distil_idle = coalesce(after_idle, b.distil_idle), working_turns = coalesce(set_distilling.working_turns, b.working_turns)
     WHERE b.bank_id = opened.bank_id RETURNING b.* INTO opened;
   UPDATE session AS s SET due_at = _distil_at(opened, s, false)
     WHERE s.bank_id = opened.bank_id AND s.claim IS NULL AND (s.waiting > 0 OR s.due_at IS NOT NULL);
@@ -32,13 +33,6 @@ END
 $$;
 COMMENT ON FUNCTION hindsight.set_distilling(text, text, integer, interval, integer) IS
   'Changes how a bank''s sessions are distilled: by what, and after how many turns. For its owners.';
-
--- _works_everywhere: whether the caller works for all banks: an operator, or a service that acts for nobody right now.
-CREATE OR REPLACE FUNCTION hindsight._works_everywhere()
-  RETURNS boolean
-  LANGUAGE sql STABLE
-RETURN hindsight.principal() = session_user
-  AND (pg_catalog.pg_has_role(session_user, 'hindsight_owner', 'MEMBER') OR pg_catalog.pg_has_role(session_user, 'hindsight_app', 'MEMBER'));
 
 -- claim_session: claims a session that is due, of one bank or of all that the caller works for, for so long (lease): nobody else is
 -- given it before the claim ends. No row: nothing is due. Returns its first turns that wait (up to 40, and 24,000 characters), the
