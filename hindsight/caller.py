@@ -40,7 +40,7 @@ class AsyncCaller:
         reranker: Reranker | None = None,
         rewriter: Rewriter | None = None,
     ) -> None:
-        self._engine = engine
+        self.engine = engine
         self._settings = settings
         self.embedder = embedder
         self._reranker = reranker
@@ -48,6 +48,7 @@ class AsyncCaller:
         self._query_cache = QueryCache(settings.query_cache_seconds)
         self._is_registered = False
         self._principal: str | None = None
+        self._url = ""
 
     def acting_for(self, principal: str | None) -> Self:
         """The same client, for calls in the name of somebody else: for a service. It shares the connections."""
@@ -68,11 +69,19 @@ class AsyncCaller:
             url = await run_sync(database_url, settings)
             if settings.database_url is None:
                 await run_sync(migrate, url)
-        return cls(async_engine(url, settings), settings, *models)
+        client = cls(async_engine(url, settings), settings, *models)
+        client._url = url
+        return client
+
+    def beside(self) -> Self:
+        """A client of the same database with connections of its own, for work that shall not take this one's."""
+        other = self.acting_for(None)
+        other.engine = async_engine(self._url, self._settings)
+        return other
 
     async def close(self) -> None:
         """Closes the connections. The client can't be used afterwards."""
-        await self._engine.dispose()
+        await self.engine.dispose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -102,7 +111,7 @@ class AsyncCaller:
         await self._transaction("register_model", [given])
         self._is_registered = True
 
-    async def _passages(self, contents: list[str]) -> list[dict[str, Any]]:
+    async def passages(self, contents: list[str]) -> list[dict[str, Any]]:
         """The arguments `embedding` and `model` of contents, in their order: none of what is blank, or without a model.
 
         Raises EmbeddingError.
@@ -161,13 +170,14 @@ class AsyncCaller:
     async def _transaction(self, function: str, many: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
         """The rows of each call of a function; all calls in one transaction, run again when it lost a race."""
         calls = [call(function, arguments) for arguments in many]
-        stores_vectors = function in STORE_VECTORS and any(given.get("model") for given in many)
+        stored = [one for given in many for one in (given, *given.get("memories", ()))]
+        stores_vectors = function in STORE_VECTORS and any(one.get("model") for one in stored)
         if stores_vectors and not self._is_registered:
             await self.register_model()
         limit = self._settings.statement_timeout
         for attempt in range(1, 11):
             try:
-                async with self._engine.begin() as connection:
+                async with self.engine.begin() as connection:
                     # For this transaction: a pooler's connection is shared.
                     if limit is not None:
                         await connection.execute(timeout(limit))

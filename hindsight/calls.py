@@ -40,7 +40,7 @@ Identifiers = Sequence[UUID | str] | UUID | str
 
 MOST_QUERIES = 9
 """How many queries one recall takes."""
-STORE_VECTORS = {"store", "update_memory", "embed_memory"}
+STORE_VECTORS = {"store", "update_memory", "embed_memory", "distil"}
 """Functions that store vectors, whose model must be in the registry first."""
 
 RETRIED = {"40001", "40P01"}
@@ -66,11 +66,22 @@ _TEXTS = {
     "mode",
     "summary",
     "error",
+    "task",
 }
-_WHOLE_NUMBERS = {"top_k", "hops", "max_tokens", "sequence", "expected_version", "most", "after_turns", "working_turns"}
+_WHOLE_NUMBERS = {
+    "top_k",
+    "hops",
+    "max_tokens",
+    "sequence",
+    "expected_version",
+    "most",
+    "after_turns",
+    "working_turns",
+    "findings",
+}
 _FLAGS = {"include_pending", "dry_run", "is_ending"}
 _JSON = ("metadata", "tool_calls", "aliases", "turns", "before", "memories", "value")
-_DURATIONS = ("ttl", "lease", "after_idle")
+_DURATIONS = ("ttl", "lease", "after_idle", "every")
 _EXPRESSIONS = {
     **{name: f"CAST(:{name} AS jsonb)" for name in _JSON},
     # as text: asyncpg takes no text for an interval

@@ -35,6 +35,7 @@ from hindsight.postgres_url import sqlalchemy_url
 from hindsight.sync_client import Hindsight
 from hindsight.tuning_commands import calibrate, index
 from hindsight.upkeep_commands import erase, maintain, policy, verify
+from hindsight.work_commands import distilling, queue, worker
 
 HELP = """Long-term memory for agents, inside one PostgreSQL database.
 
@@ -68,6 +69,7 @@ app = App(
 GROUPS: dict[str, tuple[Callable[..., object], ...]] = {
     "Memories": (store, recall, should_recall, get, history, forget, restore),
     "Belief and the past": (pending, confirm, reject, complete, state, diff),
+    "Conversations": (worker, queue, distilling),
     "The upkeep of a bank": (policy, maintain, audit, verify, erase),
 }
 for group, commands in GROUPS.items():

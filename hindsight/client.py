@@ -12,6 +12,7 @@ from uuid import UUID
 from anyio.to_thread import run_sync
 
 from hindsight import reranking, rewriting
+from hindsight.agent_session import AgentSession
 from hindsight.calls import (
     FORGET_ARGUMENTS,
     MOST_QUERIES,
@@ -55,6 +56,20 @@ class AsyncHindsight(AsyncConversations):
     then nothing was stored.
     """
 
+    # Async only.
+    def session(self, bank: str, session_id: str, *, closes: bool = True) -> AgentSession:
+        """A conversation in an agent's loop: `before` the answer what is known, `after` it what was said is kept.
+
+        async with client.session("alice", "s1") as s:
+            context = await s.before(user_input)
+            ...
+            await s.after(user_input, answer)
+
+        closes: the end of the block closes the session, which is then distilled and summarised.
+        """
+        return AgentSession(self, bank, session_id, closes=closes)
+
+    # End of async only.
     async def store(
         self,
         bank: str,
@@ -99,7 +114,7 @@ class AsyncHindsight(AsyncConversations):
         Returns what became of each, in their order.
         """
         arguments = [stored_arguments(bank, memory) for memory in memories]
-        vectors = await self._passages([given["content"] for given in arguments])
+        vectors = await self.passages([given["content"] for given in arguments])
         # In one order for every writer, so that batches with contents in common do not deadlock. Those with a slot, or
         # superseding another, come first: their writers take turns.
         order = sorted(
@@ -259,7 +274,7 @@ class AsyncHindsight(AsyncConversations):
         reject_unknown("update", unknown, UPDATE_ARGUMENTS)
         given = {name: value for name, value in locals().items() if name in UPDATE_ARGUMENTS and value is not None}
         refuse_unstorable({"content": content})
-        (made,) = await self._passages([content]) if isinstance(content, str) else ({},)
+        (made,) = await self.passages([content]) if isinstance(content, str) else ({},)
         await self._value("update_memory", bank=bank, memory_id=memory_id, **given, **made)
         return await self.get(bank, memory_id)
 

@@ -205,6 +205,22 @@ class Settings(BaseSettings):
         default=2, gt=0, le=600, description="Seconds that rewriting may take; then the query is searched as it is."
     )
 
+    worker: bool = Field(
+        default=True, description="The servers do the worker's work as well: they distil, embed and maintain."
+    )
+    worker_sessions: int = Field(
+        default=2, ge=1, le=100, description="Sessions that a worker distils at the same time."
+    )
+    worker_poll: float = Field(
+        default=5, gt=0, le=3600, description="Seconds after which a worker looks for work that nobody told it of."
+    )
+    worker_maintain: float = Field(
+        default=600, gt=0, description="Seconds between two times that a bank is maintained."
+    )
+    worker_audit: float = Field(
+        default=604_800, gt=0, description="Seconds between two times that a bank is audited: a week."
+    )
+
     @property
     def hnsw(self) -> dict[str, int]:
         """The arguments of `register_model` that make the index of a model's vectors."""

@@ -6,6 +6,8 @@ unnamed statements and no cache, psycopg none at all.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from sqlalchemy import Engine, create_engine
@@ -34,3 +36,18 @@ def async_engine(url: str, settings: Settings) -> AsyncEngine:
 
 def sync_engine(url: str, settings: Settings) -> Engine:
     return create_engine(sqlalchemy_url(url, "psycopg"), connect_args={"prepare_threshold": None}, **_pool(settings))
+
+
+@contextlib.asynccontextmanager
+async def listening(engine: AsyncEngine, channel: str, told: Callable[[], None]) -> AsyncIterator[None]:
+    """Calls `told` at each NOTIFY of a channel, on a connection of its own. Behind a pooler nothing may come."""
+    async with engine.connect() as connection:
+        driver = (await connection.get_raw_connection()).driver_connection
+        assert driver is not None  # noqa: S101  # the connection is open
+        listener = lambda *_: told()  # noqa: E731  # the same object is taken away again
+        await driver.add_listener(channel, listener)
+        try:
+            yield
+        finally:
+            if not driver.is_closed():
+                await driver.remove_listener(channel, listener)

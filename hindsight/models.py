@@ -183,6 +183,11 @@ class Bank(Base):
     working_turns: Mapped[int] = mapped_column(
         Integer, server_default=text("20"), comment="How many of a session's last turns working_get returns."
     )
+    maintained_at: Mapped[datetime | None] = mapped_column(
+        Timestamp, comment="When a worker last began to maintain it."
+    )
+    audited_at: Mapped[datetime | None] = mapped_column(Timestamp, comment="When a worker last began to audit it.")
+    findings: Mapped[int | None] = mapped_column(Integer, comment="How many findings that audit had.")
     created_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
 
 

@@ -25,6 +25,7 @@ from hindsight.results import (
     Policy,
     SampledMemory,
     Tag,
+    UpkeepTurn,
     Versions,
 )
 
@@ -76,6 +77,15 @@ class AsyncOperations(AsyncCaller):
     async def banks(self) -> list[Bank]:
         """The banks that the caller may read, or works for, by name, and what there is to do in them."""
         return await self._rows(Bank, "banks")
+
+    async def claim_upkeep(self, task: str, every: Duration) -> UpkeepTurn | None:
+        """The bank whose turn it is for a task, maintain or audit; None where all had theirs within `every`."""
+        found = await self._rows(UpkeepTurn, "claim_upkeep", task=task, every=every)
+        return found[0] if found else None
+
+    async def note_audit(self, bank: str, findings: int) -> None:
+        """Keeps how many findings the last audit of a bank had."""
+        await self._value("note_audit", bank=bank, findings=findings)
 
     async def versions(self) -> Versions:
         """The versions of PostgreSQL, pgvector and the schema."""
@@ -208,7 +218,7 @@ class AsyncOperations(AsyncCaller):
         given = {"m": m, "ef_construction": ef_construction, "ef_search": ef_search, "build_now": False}
         rows = (await self._transaction("set_index", [{"model": model, **given}]))[0]
         try:
-            async with self._engine.connect() as connection:
+            async with self.engine.connect() as connection:
                 connection = await connection.execution_options(isolation_level="AUTOCOMMIT")
                 for row in rows:  # they may not run in a transaction
                     await connection.exec_driver_sql(row["set_index"])

@@ -319,7 +319,18 @@ class Bank:
     model: str | None
     distil_mode: str
     to_embed: bool
+    maintained_at: datetime | None
+    audited_at: datetime | None
+    findings: int | None
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepTurn:
+    """A bank whose turn it is to be kept, and an owner, in whose name it is."""
+
+    bank: str
+    owner: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,10 +388,13 @@ class WorkDone:
 class ClaimedSession:
     """A session to distil: its turns that wait and the few before them: sequence, role, content, occurred_at.
 
-    `mode`: auto, model, rules or verbatim. `is_ending`: it is summarised with them.
+    `owner`, `model`: the bank's owner and embedding model. `mode`: auto, model, rules or verbatim. `is_ending`: it is
+    summarised with them.
     """
 
     bank_name: str
+    owner: str | None
+    model: str | None
     session_id: str
     claim: UUID
     mode: str

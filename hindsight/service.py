@@ -32,6 +32,7 @@ from hindsight.config import Settings
 from hindsight.errors import DatabaseUnavailable, InvalidArgument, UnknownBank, UnknownMemory
 from hindsight.recall_notes import RecallNotes
 from hindsight.results import TYPES, Change, Context, Event, Forgotten, Matched, Memory, RecallAdvice, Stored
+from hindsight.worker import working
 
 log = logging.getLogger("hindsight.server")
 
@@ -71,7 +72,7 @@ class MemoryService:
             return
         async with await AsyncHindsight.connect(settings=self.settings) as client:
             await self._wait_for(client)
-            async with RecallNotes(client) as notes:
+            async with RecallNotes(client) as notes, working(client, self.settings):
                 self._client, self._notes = client, notes
                 try:
                     yield self

@@ -36,7 +36,7 @@ class Caller:
         reranker: Reranker | None = None,
         rewriter: Rewriter | None = None,
     ) -> None:
-        self._engine = engine
+        self.engine = engine
         self._settings = settings
         self.embedder = embedder
         self._reranker = reranker
@@ -44,6 +44,7 @@ class Caller:
         self._query_cache = QueryCache(settings.query_cache_seconds)
         self._is_registered = False
         self._principal: str | None = None
+        self._url = ""
 
     def acting_for(self, principal: str | None) -> Self:
         """The same client, for calls in the name of somebody else: for a service. It shares the connections."""
@@ -64,11 +65,19 @@ class Caller:
             url = database_url(settings)
             if settings.database_url is None:
                 migrate(url)
-        return cls(sync_engine(url, settings), settings, *models)
+        client = cls(sync_engine(url, settings), settings, *models)
+        client._url = url
+        return client
+
+    def beside(self) -> Self:
+        """A client of the same database with connections of its own, for work that shall not take this one's."""
+        other = self.acting_for(None)
+        other.engine = sync_engine(self._url, self._settings)
+        return other
 
     def close(self) -> None:
         """Closes the connections. The client can't be used afterwards."""
-        self._engine.dispose()
+        self.engine.dispose()
 
     def __enter__(self) -> Self:
         return self
@@ -98,7 +107,7 @@ class Caller:
         self._transaction("register_model", [given])
         self._is_registered = True
 
-    def _passages(self, contents: list[str]) -> list[dict[str, Any]]:
+    def passages(self, contents: list[str]) -> list[dict[str, Any]]:
         """The arguments `embedding` and `model` of contents, in their order: none of what is blank, or without a model.
 
         Raises EmbeddingError.
@@ -155,13 +164,14 @@ class Caller:
     def _transaction(self, function: str, many: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
         """The rows of each call of a function; all calls in one transaction, run again when it lost a race."""
         calls = [call(function, arguments) for arguments in many]
-        stores_vectors = function in STORE_VECTORS and any(given.get("model") for given in many)
+        stored = [one for given in many for one in (given, *given.get("memories", ()))]
+        stores_vectors = function in STORE_VECTORS and any(one.get("model") for one in stored)
         if stores_vectors and not self._is_registered:
             self.register_model()
         limit = self._settings.statement_timeout
         for attempt in range(1, 11):
             try:
-                with self._engine.begin() as connection:
+                with self.engine.begin() as connection:
                     # For this transaction: a pooler's connection is shared.
                     if limit is not None:
                         connection.execute(timeout(limit))

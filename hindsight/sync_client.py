@@ -94,7 +94,7 @@ class Hindsight(Conversations):
         Returns what became of each, in their order.
         """
         arguments = [stored_arguments(bank, memory) for memory in memories]
-        vectors = self._passages([given["content"] for given in arguments])
+        vectors = self.passages([given["content"] for given in arguments])
         # In one order for every writer, so that batches with contents in common do not deadlock. Those with a slot, or
         # superseding another, come first: their writers take turns.
         order = sorted(
@@ -254,7 +254,7 @@ class Hindsight(Conversations):
         reject_unknown("update", unknown, UPDATE_ARGUMENTS)
         given = {name: value for name, value in locals().items() if name in UPDATE_ARGUMENTS and value is not None}
         refuse_unstorable({"content": content})
-        (made,) = self._passages([content]) if isinstance(content, str) else ({},)
+        (made,) = self.passages([content]) if isinstance(content, str) else ({},)
         self._value("update_memory", bank=bank, memory_id=memory_id, **given, **made)
         return self.get(bank, memory_id)
 

@@ -20,6 +20,7 @@ from hindsight.results import (
     Policy,
     SampledMemory,
     Tag,
+    UpkeepTurn,
     Versions,
 )
 from hindsight.sync_caller import Caller
@@ -72,6 +73,15 @@ class Operations(Caller):
     def banks(self) -> list[Bank]:
         """The banks that the caller may read, or works for, by name, and what there is to do in them."""
         return self._rows(Bank, "banks")
+
+    def claim_upkeep(self, task: str, every: Duration) -> UpkeepTurn | None:
+        """The bank whose turn it is for a task, maintain or audit; None where all had theirs within `every`."""
+        found = self._rows(UpkeepTurn, "claim_upkeep", task=task, every=every)
+        return found[0] if found else None
+
+    def note_audit(self, bank: str, findings: int) -> None:
+        """Keeps how many findings the last audit of a bank had."""
+        self._value("note_audit", bank=bank, findings=findings)
 
     def versions(self) -> Versions:
         """The versions of PostgreSQL, pgvector and the schema."""
@@ -204,7 +214,7 @@ class Operations(Caller):
         given = {"m": m, "ef_construction": ef_construction, "ef_search": ef_search, "build_now": False}
         rows = (self._transaction("set_index", [{"model": model, **given}]))[0]
         try:
-            with self._engine.connect() as connection:
+            with self.engine.connect() as connection:
                 connection = connection.execution_options(isolation_level="AUTOCOMMIT")
                 for row in rows:  # they may not run in a transaction
                     connection.exec_driver_sql(row["set_index"])

@@ -14,7 +14,18 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hindsight.results import BankStatus, Change, Event, EventProblem, Matched, Memory, Policy, Recalled, Stored
+from hindsight.results import (
+    BankStatus,
+    Change,
+    Event,
+    EventProblem,
+    Matched,
+    Memory,
+    Policy,
+    QueuedSession,
+    Recalled,
+    Stored,
+)
 
 if TYPE_CHECKING:
     from hindsight.evaluation import Quality
@@ -147,6 +158,18 @@ def policy_table(policies: Sequence[Policy]) -> Table:
     for one in policies:
         ttl = str(one.ttl).removesuffix(", 0:00:00") if one.ttl > timedelta() else "for good"
         row = (one.type, f"{one.decay_rate:g}", f"{one.weight:g}", ttl, one.on_conflict, one.description)
+        table.add_row(*map(visible, row))
+    return table
+
+
+def queue_table(sessions: Sequence[QueuedSession]) -> Table:
+    """The sessions that wait to be distilled."""
+    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in ("session", "state", "turns", "due", "attempts", "last error"):
+        table.add_column(name)
+    for one in sessions:
+        due = f"{one.due_at:%Y-%m-%d %H:%M:%S}" if one.due_at else ""
+        row = (one.session_id, one.state, str(one.waiting), due, str(one.attempts), one.last_error or "")
         table.add_row(*map(visible, row))
     return table
 

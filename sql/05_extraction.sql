@@ -23,4 +23,4 @@ $$;
 CREATE OR REPLACE FUNCTION hindsight._summary_of(contents text[], types text[])
   RETURNS text
   LANGUAGE sql IMMUTABLE
-RETURN pg_catalog.left(pg_catalog.array_to_string(contents, ' '), 600);
+RETURN 'Summary: ' || pg_catalog.left(pg_catalog.array_to_string(contents, ' '), 600);

@@ -76,3 +76,18 @@ END
 $$;
 COMMENT ON FUNCTION hindsight.working_get(text, text, integer) IS
   'A session''s desk: its keys and values, and its last turns, within a budget of tokens.';
+
+-- _clear_desks: takes working values away that have expired, at most a thousand. Returns how many.
+CREATE OR REPLACE FUNCTION hindsight._clear_desks(of_bank bigint)
+  RETURNS bigint
+  LANGUAGE sql VOLATILE
+AS $$
+  WITH cleared AS (
+    DELETE FROM hindsight.working_value AS w
+    WHERE (w.bank_id, w.session_id, w.key) IN (
+      SELECT e.bank_id, e.session_id, e.key FROM hindsight.working_value AS e
+      WHERE e.bank_id = of_bank AND e.expires_at <= pg_catalog.clock_timestamp()
+      ORDER BY e.expires_at LIMIT 1000 FOR UPDATE SKIP LOCKED)
+    RETURNING 1)
+  SELECT count(*) FROM cleared
+$$;

@@ -36,13 +36,14 @@ COMMENT ON FUNCTION hindsight.set_distilling(text, text, integer, interval, inte
 
 -- claim_session: claims a session that is due, of one bank or of all that the caller works for, for so long (lease): nobody else is
 -- given it before the claim ends. No row: nothing is due. Returns its first turns that wait (up to 40, and 24,000 characters), the
--- four before them, how to distil them, and whether the session ends with them: then it is summarised. What is made of them is
+-- four before them, the bank's owner and embedding model, how to distil them, and whether the session ends with them: then it is summarised. What is made of them is
 -- handed to distil with the claim; extend_claim keeps a claim; release_session gives it back. modes: only sessions of banks that
 -- are distilled so. Raises HM001, HM003, HM004.
 CREATE OR REPLACE FUNCTION hindsight.claim_session(
   bank text DEFAULT NULL, lease interval DEFAULT '5 minutes', modes text[] DEFAULT NULL)
   RETURNS TABLE (
-    bank_name text, session_id text, claim uuid, mode text, attempts integer, is_ending boolean, turns jsonb, before jsonb)
+    bank_name text, owner text, model text, session_id text, claim uuid, mode text, attempts integer, is_ending boolean, turns jsonb,
+    before jsonb)
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
   SET enable_seqscan = off
@@ -74,7 +75,8 @@ BEGIN
   claim := gen_random_uuid();
   UPDATE session AS s SET claim = claim_session.claim, due_at = at + claim_session.lease, attempts = s.attempts + 1
     WHERE s.bank_id = due.bank_id AND s.session_id = due.session_id RETURNING s.attempts INTO attempts;
-  SELECT b.name, b.distil_mode INTO bank_name, mode FROM bank AS b WHERE b.bank_id = due.bank_id;
+  SELECT b.name, b.distil_mode, r.name, _owner(b.bank_id) INTO bank_name, mode, model, owner
+    FROM bank AS b LEFT JOIN embedding_model AS r ON r.model_id = b.model_id WHERE b.bank_id = due.bank_id;
   session_id := due.session_id;
   WITH waiting AS (
     SELECT t.*, sum(length(t.content)) OVER (ORDER BY t.sequence) - length(t.content) AS preceding

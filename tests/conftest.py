@@ -53,7 +53,7 @@ class Database:
         self.connection.close()
 
 
-CASTS = {"embedding": "::vector", "metadata": "::jsonb", "tool_calls": "::jsonb"}
+CASTS = {"embedding": "::vector", "metadata": "::jsonb", "tool_calls": "::jsonb", "turns": "::jsonb"}
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,8 @@ from pathlib import Path
 PACKAGE = Path(__file__).parent.parent / "hindsight"
 MODULES = ["caller", "operations", "conversations", "client"]
 REPLACEMENTS = [
+    (r"(?s)    # Async only\.\n.*?    # End of async only\.\n", ""),
+    (r"from hindsight\.agent_session import AgentSession\n", ""),
     (r"\bhindsight\.(caller|operations|conversations|client)\b", r"hindsight.sync_\1"),
     (r"from anyio import sleep\n", "from time import sleep\n"),
     (r"from anyio\.to_thread import run_sync\n", ""),

@@ -60,6 +60,9 @@ CREATE TABLE hindsight.bank (
   distil_turns integer DEFAULT 4 NOT NULL,
   distil_idle interval DEFAULT '10 minutes' NOT NULL,
   working_turns integer DEFAULT 20 NOT NULL,
+  maintained_at timestamptz,
+  audited_at timestamptz,
+  findings integer,
   created_at timestamptz DEFAULT now() NOT NULL,
   PRIMARY KEY (bank_id),
   CONSTRAINT bank_decay_rate_check CHECK (decay_rate BETWEEN 0 AND 1),
@@ -80,6 +83,9 @@ COMMENT ON COLUMN hindsight.bank.distil_mode IS 'How its sessions are distilled:
 COMMENT ON COLUMN hindsight.bank.distil_turns IS 'A session is distilled when so many turns wait.';
 COMMENT ON COLUMN hindsight.bank.distil_idle IS 'Or when it has been idle for so long.';
 COMMENT ON COLUMN hindsight.bank.working_turns IS 'How many of a session''s last turns working_get returns.';
+COMMENT ON COLUMN hindsight.bank.maintained_at IS 'When a worker last began to maintain it.';
+COMMENT ON COLUMN hindsight.bank.audited_at IS 'When a worker last began to audit it.';
+COMMENT ON COLUMN hindsight.bank.findings IS 'How many findings that audit had.';
 
 CREATE TABLE hindsight.bank_type (
   bank_id bigint NOT NULL,

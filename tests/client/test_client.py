@@ -448,7 +448,7 @@ class TestConnections:
             bank = f"bank-{uuid.uuid4().hex[:8]}"
             memory.create_bank(bank)
             stored = memory.store(bank, "one")
-            with other._engine.begin() as connection:
+            with other.engine.begin() as connection:
                 connection.exec_driver_sql("SELECT * FROM hindsight.memory FOR UPDATE")
                 with pytest.raises(DatabaseUnavailable, match="statement timeout"):
                     memory.forget(bank, stored.memory_id, "asked to")

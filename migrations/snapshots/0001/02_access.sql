@@ -33,6 +33,12 @@ CREATE OR REPLACE FUNCTION hindsight._works_everywhere()
 RETURN hindsight.principal() = session_user
   AND (pg_catalog.pg_has_role(session_user, 'hindsight_owner', 'MEMBER') OR pg_catalog.pg_has_role(session_user, 'hindsight_app', 'MEMBER'));
 
+-- _owner: who has owned a bank for longest: in that name a worker reads and keeps it.
+CREATE OR REPLACE FUNCTION hindsight._owner(of_bank bigint)
+  RETURNS text
+  LANGUAGE sql STABLE
+RETURN (SELECT a.principal FROM hindsight.access AS a WHERE a.bank_id = of_bank AND a.rights = 'owner' ORDER BY a.granted_at, a.principal LIMIT 1);
+
 -- _open_bank: the bank of that name, if the caller has at least the rights asked for.
 -- A bank that the caller has no rights on looks like one that does not exist.
 -- Raises HM001 (unknown bank), HM003 (no access).

@@ -30,15 +30,16 @@ COMMENT ON FUNCTION hindsight.status() IS
 -- an owner, in whose name it keeps them. to_embed: it has memories that lack an embedding.
 CREATE OR REPLACE FUNCTION hindsight.banks()
   RETURNS TABLE (
-    bank text, description text, rights text, owner text, model text, distil_mode text, to_embed boolean, created_at timestamptz)
+    bank text, description text, rights text, owner text, model text, distil_mode text, to_embed boolean, maintained_at timestamptz,
+    audited_at timestamptz, findings integer, created_at timestamptz)
   LANGUAGE sql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
   SET enable_seqscan = off
 AS $$
   SELECT b.name, b.description, _rights(b.bank_id),
-         (SELECT a.principal FROM access AS a WHERE a.bank_id = b.bank_id AND a.rights = 'owner' ORDER BY a.granted_at LIMIT 1),
-         r.name, b.distil_mode,
-         EXISTS (SELECT FROM current_memory AS m WHERE m.bank_id = b.bank_id AND m.embedding IS NULL), b.created_at
+         _owner(b.bank_id), r.name, b.distil_mode,
+         EXISTS (SELECT FROM current_memory AS m WHERE m.bank_id = b.bank_id AND m.embedding IS NULL),
+         b.maintained_at, b.audited_at, b.findings, b.created_at
   FROM bank AS b LEFT JOIN embedding_model AS r ON r.model_id = b.model_id
   WHERE (_rights(b.bank_id) IS NOT NULL OR _works_everywhere()) AND b.name !~ '^erased-[0-9]+$'
   ORDER BY b.name

@@ -98,8 +98,8 @@ BEGIN
 END
 $$;
 
--- maintain: seals the events of a bank (first: a transaction that has written opens no seal), counts its words if it is large, and
--- sweeps once (sweep), last, so that its locks are short. Returns what it did. Raises HM001, HM003.
+-- maintain: seals the events of a bank (first: a transaction that has written opens no seal), counts its words if it is large, clears
+-- desks of what has expired, and sweeps once (sweep), last, so that its locks are short. Returns what it did. Raises HM001, HM003.
 CREATE OR REPLACE FUNCTION hindsight.maintain(bank text)
   RETURNS TABLE (task text, affected bigint)
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -110,6 +110,7 @@ DECLARE
 BEGIN
   RETURN QUERY SELECT 'events sealed', _seal(opened.bank_id);
   RETURN QUERY SELECT 'words counted', _count_words(opened.bank_id);
+  RETURN QUERY SELECT 'working values cleared', _clear_desks(opened.bank_id);
   RETURN QUERY SELECT s.task, s.affected FROM sweep(bank) AS s;
 END
 $$;

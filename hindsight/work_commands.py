@@ -1,0 +1,62 @@
+"""The commands of the work behind: worker, queue, distilling."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from hindsight import tables
+from hindsight.command import COMMON, Common, note, show
+from hindsight.config import load_settings
+
+
+def worker(*, once: Annotated[bool, Parameter(help="Do what is due now, and end.")] = False) -> None:
+    """Distil sessions, embed and maintain, for all banks, until it is told to end (SIGTERM). Several share the work.
+
+    `hindsight serve` does it as well, unless HINDSIGHT_WORKER is false.
+    """
+    from hindsight.mcp_server import log_to_standard_error  # the server's libraries take a second to load
+    from hindsight.worker import work
+
+    log_to_standard_error()
+    done = asyncio.run(work(load_settings(), once=once))
+    if once:
+        note(f"{done} pieces of work were due, and are done" if done else "nothing was due")
+
+
+def queue(
+    *,
+    retry: Annotated[bool, Parameter(help="Make the sessions that failed due at once.")] = False,
+    session_id: Annotated[str | None, Parameter(help="With --retry: this one only, failed or not.")] = None,
+    most: Annotated[int, Parameter(help="How many to show at most.")] = 100,
+    common: Common = COMMON,
+) -> None:
+    """Show the sessions that wait to be distilled: when they are due, what failed, and why; --retry tries again."""
+    client, bank = common.open()
+    with client:
+        if retry:
+            note(f"{client.retry(bank, session_id)} sessions are due now")
+        found = client.queue(bank, most=most)
+    show(common.as_json, found, *([tables.queue_table(found)] if found else []))
+    if not found:
+        note(f"nothing waits in the bank {bank!r}")
+
+
+def distilling(
+    *,
+    mode: Annotated[str | None, Parameter(help="auto, model, rules, verbatim or off.")] = None,
+    after_turns: Annotated[int | None, Parameter(help="Distil a session when so many turns wait.")] = None,
+    after_idle: Annotated[str | None, Parameter(help="Or when it has been idle for so long: 10 minutes.")] = None,
+    working_turns: Annotated[int | None, Parameter(help="Turns on a session's desk.")] = None,
+    common: Common = COMMON,
+) -> None:
+    """Change how the bank's sessions are distilled."""
+    client, bank = common.open()
+    with client:
+        client.set_distilling(
+            bank, mode=mode, after_turns=after_turns, after_idle=after_idle, working_turns=working_turns
+        )
+        changed = next(known for known in client.banks() if known.bank == bank)
+    show(common.as_json, changed, f"{bank}: distilled by {changed.distil_mode}")

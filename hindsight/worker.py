@@ -1,0 +1,259 @@
+"""The worker: embeds what has no embedding, distils sessions, and keeps banks. It claims rows by their state.
+
+Several workers share the work. One that is killed loses nothing: its claims end, and what it had in hand is due again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from hindsight import distilling
+from hindsight.client import AsyncHindsight
+from hindsight.config import Settings
+from hindsight.distiller import Distiller, distiller_from
+from hindsight.engine import listening
+from hindsight.errors import AccessDenied, Conflict, HindsightError
+from hindsight.model_endpoint import EndpointFailure
+from hindsight.results import ClaimedSession
+
+log = logging.getLogger("hindsight.worker")
+
+LEASE = 120.0
+"""Seconds for which a session is claimed; a claim that is at work is extended before they are over."""
+BY_RULES = ["auto", "rules", "verbatim"]
+"""The modes of banks that need no language model."""
+LONGEST_PAUSE = 60.0
+"""Seconds that a task waits at most after it failed."""
+PATIENCE = 10.0
+"""Seconds that the end of a server waits for what its worker has in hand."""
+
+
+class Worker:
+    """Does the work of all banks that its login works for, until it is told to end.
+
+    client: an open client, whose embedder embeds. distiller: the language model that distils; None: rules do.
+    """
+
+    def __init__(self, client: AsyncHindsight, settings: Settings, distiller: Distiller | None = None) -> None:
+        self._client = client
+        self._settings = settings
+        self._distiller = distiller
+        self._woken = asyncio.Event()
+        self._ending = asyncio.Event()
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a language model distils."""
+        return self._distiller is not None
+
+    def end(self) -> None:
+        """Lets `run` return when what is in hand is done."""
+        self._ending.set()
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Works until `end`. A task that fails is logged, and tried again; it stops none of the others."""
+        tasks = [
+            *(self._forever("distil", self._distil_one) for _ in range(self._settings.worker_sessions)),
+            self._forever("embed", self._embed_some),
+            self._forever("maintain", self._maintain_one),
+            self._forever("audit", self._audit_one),
+        ]
+        async with self._notified():
+            await asyncio.gather(*tasks)
+
+    async def drain(self) -> int:
+        """Does all that is due now, and returns how many pieces of work there were."""
+        done = 0
+        for task in (self._distil_one, self._embed_some):
+            while await task():
+                done += 1
+        return done
+
+    async def _forever(self, name: str, task: Callable[[], Awaitable[bool]]) -> None:
+        """Runs a task again and again, with a pause where there was nothing to do, or it failed."""
+        failures = 0
+        while not self._ending.is_set():
+            try:
+                if await task():
+                    failures = 0
+                    continue
+                failures = 0
+                pause = self._settings.worker_poll
+            except AccessDenied as error:  # a login that may only read: others do the work
+                log.info("this login does not %s: %s", name, error)
+                return
+            except HindsightError as error:
+                failures += 1
+                pause = min(self._settings.worker_poll * 2**failures, LONGEST_PAUSE)
+                log.warning("%s failed, again in %.0f seconds: %s", name, pause, error)
+            except Exception:
+                failures += 1
+                pause = LONGEST_PAUSE
+                log.exception("%s failed, again in %.0f seconds", name, pause)
+            await self._wait(pause * random.uniform(0.75, 1.25))  # noqa: S311 so that workers do not meet
+
+    async def _wait(self, seconds: float) -> None:
+        """Waits so long, or until somebody says that there is work, or that it is the end."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+        if not self._ending.is_set():
+            self._woken.clear()
+
+    @contextlib.asynccontextmanager
+    async def _notified(self) -> AsyncIterator[None]:
+        """Wakes the tasks by NOTIFY, where the connection can be told; else they poll."""
+        stack = contextlib.AsyncExitStack()
+        try:
+            await stack.enter_async_context(listening(self._client.engine, "hindsight_work", self._woken.set))
+        except (SQLAlchemyError, OSError) as error:
+            log.info("not told of new work, looking every %g seconds: %s", self._settings.worker_poll, error)
+        async with stack:
+            yield
+
+    async def _distil_one(self) -> bool:
+        """Distils one session that is due; False where there is none."""
+        modes = None if self._distiller else BY_RULES
+        session = await self._client.claim_session(lease=LEASE, modes=modes)
+        if session is None:
+            return False
+        async with self._extending(session):
+            try:
+                await self._distil(session)
+            except Conflict as error:  # the claim has ended: somebody else has the session
+                log.info("session is left to another worker: %s", error)
+            except (HindsightError, EndpointFailure) as error:
+                log.warning("a session of %s is not distilled, and tried again later: %s", session.bank_name, error)
+                with contextlib.suppress(Conflict):
+                    await self._client.release_session(session, str(error))
+        return True
+
+    async def _distil(self, session: ClaimedSession) -> None:
+        by_model = self._distiller is not None and session.mode in ("auto", "model")
+        summary = None
+        if by_model and self._distiller is not None:
+            found, summary = await distilling.by_model(self._client, self._distiller, session)
+        else:
+            mode = "verbatim" if session.mode == "verbatim" else "rules"
+            found = await self._client.extract_turns(session, mode)
+        kept = await self._client.distil(session, await self._with_vectors(session, found), summary=summary)
+        refused = [memory for memory in kept if memory.outcome == "refused"]
+        for memory in refused:
+            log.warning("what was found in a session of %s is refused: %s", session.bank_name, memory.reasons)
+
+    async def _with_vectors(self, session: ClaimedSession, found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """What was found, embedded if that can be done now; else it is embedded later."""
+        if not self._embeds(session.model):
+            return list(found)
+        try:
+            vectors = await self._client.passages([memory["content"] for memory in found])
+        except HindsightError as error:
+            log.warning("memories are stored without an embedding for now: %s", error)
+            return list(found)
+        return [{**memory, **vector} for memory, vector in zip(found, vectors, strict=True)]
+
+    @contextlib.asynccontextmanager
+    async def _extending(self, session: ClaimedSession) -> AsyncIterator[None]:
+        """Keeps a claim while a session is at work."""
+
+        async def extend() -> None:
+            while True:
+                await asyncio.sleep(LEASE / 3)
+                with contextlib.suppress(HindsightError):
+                    await self._client.extend_claim(session, LEASE)
+
+        heartbeat = asyncio.create_task(extend())
+        try:
+            yield
+        finally:
+            heartbeat.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await heartbeat
+
+    async def _embed_some(self) -> bool:
+        """Embeds what has no embedding, of each bank a batch; False where there is nothing."""
+        if self._client.embedder is None:
+            return False
+        done = 0
+        for bank in await self._client.banks():
+            if bank.to_embed and self._embeds(bank.model):
+                done += await self._client.acting_for(bank.owner).embed_pending(bank.bank)
+        return done > 0
+
+    def _embeds(self, model: str | None) -> bool:
+        """Whether the configured model is that of a bank, or can become it."""
+        return self._client.embedder is not None and model in (None, self._client.embedder.model)
+
+    async def _maintain_one(self) -> bool:
+        """Maintains the bank whose turn it is; False where it is none's."""
+        turn = await self._client.claim_upkeep("maintain", self._settings.worker_maintain)
+        if turn is None:
+            return False
+        await self._client.acting_for(turn.owner).maintain(turn.bank)
+        return True
+
+    async def _audit_one(self) -> bool:
+        """Audits the bank whose turn it is, and keeps how much it found; False where it is none's."""
+        turn = await self._client.claim_upkeep("audit", self._settings.worker_audit)
+        if turn is None:
+            return False
+        client = self._client.acting_for(turn.owner)
+        findings = await client.audit(turn.bank)
+        await client.note_audit(turn.bank, len(findings))
+        if findings:
+            log.info("%d findings in the bank %s: hindsight audit shows them", len(findings), turn.bank)
+        return True
+
+
+def worker_from(client: AsyncHindsight, settings: Settings) -> Worker:
+    """The worker that `settings` mean. Raises ConfigurationError."""
+    return Worker(client, settings, distiller_from(settings))
+
+
+@contextlib.asynccontextmanager
+async def working(client: AsyncHindsight, settings: Settings) -> AsyncIterator[None]:
+    """A worker beside what the block does, if `settings.worker` says so, on connections of its own.
+
+    At the end it finishes what it has in hand, for a few seconds; what it does not is done by another.
+    """
+    if not settings.worker:
+        yield
+        return
+    async with client.beside() as own:
+        worker = worker_from(own, settings)
+        task = asyncio.create_task(worker.run())
+        try:
+            yield
+        finally:
+            worker.end()
+            _, unfinished = await asyncio.wait([task], timeout=PATIENCE)
+            for task in unfinished:
+                task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+async def work(settings: Settings, *, once: bool = False) -> int:
+    """Works until SIGTERM or SIGINT, and then finishes what is in hand; `once`: until nothing is due.
+
+    Returns how many pieces of work were done, where `once` counts them.
+    """
+    async with await AsyncHindsight.connect(settings=settings) as client:
+        worker = worker_from(client, settings)
+        if once:
+            return await worker.drain()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, worker.end)
+        log.info("working%s", "" if worker.has_model else ", by rules: no language model is configured")
+        await worker.run()
+    return 0
