@@ -44,12 +44,12 @@ BEGIN
     RETURN;
   END IF;
   PERFORM pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('hindsight.turn', 0));
-  IF pg_catalog.to_regclass('hindsight.' || name) IS NULL THEN -- nobody was faster
-    EXECUTE pg_catalog.format('CREATE TABLE hindsight.%I (LIKE hindsight.turn INCLUDING ALL)', name);
-    EXECUTE pg_catalog.format('ALTER TABLE hindsight.%I ENABLE ROW LEVEL SECURITY', name);
-    EXECUTE pg_catalog.format('ALTER TABLE hindsight.turn ATTACH PARTITION hindsight.%I FOR VALUES FROM (%L) TO (%L)', name,
-                              month AT TIME ZONE 'UTC', (month + interval '1 month') AT TIME ZONE 'UTC');
-  END IF;
+  EXECUTE pg_catalog.format('CREATE TABLE hindsight.%I (LIKE hindsight.turn INCLUDING ALL)', name);
+  EXECUTE pg_catalog.format('ALTER TABLE hindsight.%I ENABLE ROW LEVEL SECURITY', name);
+  EXECUTE pg_catalog.format('ALTER TABLE hindsight.turn ATTACH PARTITION hindsight.%I FOR VALUES FROM (%L) TO (%L)', name,
+                            month AT TIME ZONE 'UTC', (month + interval '1 month') AT TIME ZONE 'UTC');
+EXCEPTION WHEN duplicate_table THEN
+  NULL; -- somebody was faster: to_regclass may not know yet what another has made
 END
 $$;
 
