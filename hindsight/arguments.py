@@ -118,6 +118,19 @@ def _object(value: Any) -> Any:
     return value
 
 
+def _objects(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            value = None
+    if isinstance(value, dict):
+        value = [value]
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise ValueError(f"must be a list of JSON objects, got {_shown(value)}")
+    return [_object(item) for item in value]
+
+
 def _is_shallow(value: Any) -> bool:
     level = [value]
     for _ in range(_DEEPEST):
@@ -139,6 +152,7 @@ Whole = Annotated[int | SkipJsonSchema[None], BeforeValidator(_whole)]
 Flag = Annotated[bool, BeforeValidator(_flag)]
 Choice = Annotated[bool | SkipJsonSchema[None], BeforeValidator(_flag)]
 Identifiers = Annotated[list[str] | SkipJsonSchema[None], BeforeValidator(_labels)]
+JsonObjects = Annotated[list[dict[str, Any]], BeforeValidator(_objects)]
 JsonObject = Annotated[dict[str, Any] | SkipJsonSchema[None], BeforeValidator(_object)]
 
 

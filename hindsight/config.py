@@ -214,6 +214,9 @@ class Settings(BaseSettings):
     worker_poll: float = Field(
         default=5, gt=0, le=3600, description="Seconds after which a worker looks for work that nobody told it of."
     )
+    worker_lease: float = Field(
+        default=120, ge=1, le=86_400, description="Seconds after which a session that a killed worker had is another's."
+    )
     worker_maintain: float = Field(
         default=600, gt=0, description="Seconds between two times that a bank is maintained."
     )

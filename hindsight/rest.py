@@ -83,6 +83,11 @@ def rest_routes(service: MemoryService) -> list[Route]:
                 found = await perform(service.get, "get", _parameters(request))
         return _json(found)
 
+    async def desk(request: Request) -> Response:
+        if request.method == "POST":
+            return _json(await perform(service.working_set, "desk", await _sent(request)))
+        return _json(await perform(service.working_get, "desk", _parameters(request)))
+
     async def health(_: Request) -> Response:
         try:
             async with asyncio.timeout(HEALTH_TIMEOUT):
@@ -105,12 +110,17 @@ def rest_routes(service: MemoryService) -> list[Route]:
         Route("/api/should_recall", _told(posted("should_recall", service.should_recall)), methods=["POST"]),
         Route("/api/forget", _told(forget), methods=["POST"]),
         Route("/api/maintain", _told(posted("maintain", service.maintain)), methods=["POST"]),
+        Route("/api/turns", _told(posted("turns", service.log_turns, may_be_empty=False)), methods=["POST"]),
+        Route("/api/queue", _told(read("queue", service.queue)), methods=["GET"]),
+        Route("/api/session/{session_id}/close", _told(posted("close", service.close_session)), methods=["POST"]),
+        Route("/api/session/{session_id}/desk", _told(desk), methods=["GET", "POST"]),
         Route("/api/pending", _told(read("pending", service.pending)), methods=["GET"]),
         Route("/api/state", _told(read("state", service.state)), methods=["GET"]),
         Route("/api/diff", _told(read("diff", service.diff)), methods=["GET"]),
         Route("/api/memory/{memory_id}", _told(memory), methods=["GET", "PATCH", "DELETE"]),
         Route("/api/memory/{memory_id}/confirm", _told(posted("confirm", service.confirm)), methods=["POST"]),
         Route("/api/memory/{memory_id}/restore", _told(posted("restore", service.restore)), methods=["POST"]),
+        Route("/api/memory/{memory_id}/sources", _told(read("sources", service.sources)), methods=["GET"]),
         Route("/api/memory/{memory_id}/history", _told(read("history", service.history)), methods=["GET"]),
     ]
 

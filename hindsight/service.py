@@ -29,6 +29,7 @@ from hindsight.arguments import (
 )
 from hindsight.client import AsyncHindsight
 from hindsight.config import Settings
+from hindsight.conversation_service import ConversationService
 from hindsight.errors import DatabaseUnavailable, InvalidArgument, UnknownBank, UnknownMemory
 from hindsight.recall_notes import RecallNotes
 from hindsight.results import TYPES, Change, Context, Event, Forgotten, Matched, Memory, RecallAdvice, Stored
@@ -48,7 +49,7 @@ Bank = Annotated[Word, Field(description="The bank of memories. Leave out for th
 MemoryId = Annotated[Identifier, Field(description="The memory's id, as memory_recall and memory_store return it.")]
 
 
-class MemoryService:
+class MemoryService(ConversationService):
     """The calls of the servers on one client, which `opened` opens and closes.
 
     The parameters of `store`, `recall`, `update`, `forget`, `confirm` and `history` are the parameters of the MCP tools

@@ -26,8 +26,6 @@ from hindsight.results import ClaimedSession
 
 log = logging.getLogger("hindsight.worker")
 
-LEASE = 120.0
-"""Seconds for which a session is claimed; a claim that is at work is extended before they are over."""
 BY_RULES = ["auto", "rules", "verbatim"]
 """The modes of banks that need no language model."""
 LONGEST_PAUSE = 60.0
@@ -123,7 +121,7 @@ class Worker:
     async def _distil_one(self) -> bool:
         """Distils one session that is due; False where there is none."""
         modes = None if self._distiller else BY_RULES
-        session = await self._client.claim_session(lease=LEASE, modes=modes)
+        session = await self._client.claim_session(lease=self._settings.worker_lease, modes=modes)
         if session is None:
             return False
         async with self._extending(session):
@@ -167,9 +165,9 @@ class Worker:
 
         async def extend() -> None:
             while True:
-                await asyncio.sleep(LEASE / 3)
+                await asyncio.sleep(self._settings.worker_lease / 3)
                 with contextlib.suppress(HindsightError):
-                    await self._client.extend_claim(session, LEASE)
+                    await self._client.extend_claim(session, self._settings.worker_lease)
 
         heartbeat = asyncio.create_task(extend())
         try:

@@ -19,6 +19,7 @@ from hindsight import embedded
 from hindsight.database import migrate
 
 os.environ.pop("DATABASE_URL", None)  # a developer's own database is not for tests
+os.environ["HINDSIGHT_WORKER"] = "false"  # a server of one test must not do the work that another looks at
 TEST_SERVER = os.environ.get("HINDSIGHT_TEST_SERVER")
 """Another server to test against: a superuser's URL of its database `postgres`, with the host in `?host=`."""
 

@@ -76,6 +76,7 @@ class ScriptedEndpoint:
     def __init__(self, dimensions: int = 8, max_texts: int = 2048) -> None:
         self.dimensions = dimensions
         self.max_texts = max_texts
+        self.delay = 0.0  # seconds before each answer that no reply scripts
         self.replies: deque[Reply | Callable[[Request], Reply]] = deque()
         self.requests: list[Request] = []
         self._stopping = threading.Event()
@@ -122,7 +123,7 @@ class ScriptedEndpoint:
                 request = Request(self.path, {k.lower(): v for k, v in self.headers.items()}, body)
                 endpoint.requests.append(request)
                 reply = endpoint.reply_to(request)
-                deadline = time.monotonic() + reply.delay
+                deadline = time.monotonic() + (reply.delay or endpoint.delay)
                 while time.monotonic() < deadline and not endpoint._stopping.wait(0.01):
                     pass
                 if reply.close:

@@ -57,6 +57,7 @@ async def test_after_returns_at_once_while_the_endpoint_takes_two_seconds(fresh_
             embedding_model="m",
             llm_base_url=endpoint.url,
             llm_model="m",
+            worker=True,
             worker_poll=0.05,
         )
         async with await AsyncHindsight.connect(fresh_url, settings=settings) as client:

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from pydantic import AliasChoices
 
-from hindsight import errors
+from hindsight import Hindsight, errors
 from hindsight.config import Settings
 from tests.conftest import Database
 
@@ -31,7 +31,7 @@ def names(setting: str) -> list[str]:
 def table_row(setting: str) -> str:
     field = Settings.model_fields[setting]
     own, *others = names(setting)
-    default = {None: "", False: "`false`"}.get(field.default, f"`{field.default}`")
+    default = {None: "", False: "`false`", True: "`true`"}.get(field.default, f"`{field.default}`")
     return f"| `{own}` | {', '.join(f'`{other}`' for other in others)} | {default} | {field.description} |"
 
 
@@ -148,7 +148,7 @@ def test_the_sql_shown_runs(fresh_url: str, name: str) -> None:
 
 
 def test_the_python_shown_runs(fresh_url: str) -> None:
-    (block,) = blocks("README.md", "python")
+    block, loop = blocks("README.md", "python")
     run = subprocess.run(
         [sys.executable, "-c", block], env={**os.environ, "DATABASE_URL": fresh_url}, capture_output=True, text=True
     )
@@ -156,6 +156,11 @@ def test_the_python_shown_runs(fresh_url: str) -> None:
     assert "MySQL 8.4 (vector, text, entity)" in run.stdout
     assert "just now, decision: The database is MySQL 8.4\n</memories>\n" in run.stdout
     assert run.stdout.endswith("['stored', 'forgotten']\n")
+    environment = {**os.environ, "DATABASE_URL": fresh_url}
+    subprocess.run([sys.executable, "-c", loop], env=environment, check=True)
+    with Hindsight.connect(fresh_url) as client:
+        assert [turn["role"] for turn in client.working_get("alice", "s1").turns] == ["user", "assistant"]
+        assert [session.state for session in client.queue("alice")] == ["due"]
 
 
 def test_the_commands_shown_print_what_is_shown(fresh_url: str) -> None:

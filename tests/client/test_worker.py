@@ -1,7 +1,9 @@
 """The worker: what waits is done, by whichever worker comes, and nothing stops it."""
 
 import asyncio
+import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -16,7 +18,7 @@ from hindsight.worker import Worker, working
 from tests.conftest import Database
 from tests.endpoint import Reply, ScriptedEndpoint
 
-WORDS_ONLY = Settings(embedding_provider="none", worker_poll=0.05)
+WORDS_ONLY = Settings(embedding_provider="none", worker=True, worker_poll=0.05)
 
 
 @pytest.fixture
@@ -91,7 +93,9 @@ async def test_an_endpoint_that_fails_leaves_memories_without_an_embedding_and_s
 async def test_banks_are_maintained_and_audited_at_their_intervals(client: AsyncHindsight) -> None:
     await client.create_bank("bob")
     await client.store("alice", "Passing.", ttl="1 millisecond", importance=0.9)
-    settings = Settings(embedding_provider="none", worker_poll=0.05, worker_audit=0.05, worker_maintain=3600)
+    settings = Settings(
+        embedding_provider="none", worker=True, worker_poll=0.05, worker_audit=0.05, worker_maintain=3600
+    )
     async with working(client, settings):
 
         async def kept() -> bool:
@@ -145,3 +149,46 @@ def test_the_command_ends_in_order_when_it_is_told_to(fresh_url: str) -> None:
         time.sleep(0.3)
         process.send_signal(signal.SIGTERM)
         assert process.wait(15) == 0
+
+
+def test_a_worker_that_is_killed_at_ten_moments_distils_every_turn_once(fresh_url: str) -> None:
+    database = Database(fresh_url)
+    database.call("create_bank", bank="alice")
+    for number in range(200):
+        said = (
+            f"Remember that host web-{number} is in rack {number}.",
+            "ok",
+            f"记住：第{number}号机器的端口是{20000 + number}",
+        )
+        turns = [{"role": "user", "content": content} for content in said]
+        database.call("log_turns", bank="alice", session_id=f"s{number}", turns=json.dumps(turns))
+    with ScriptedEndpoint() as endpoint:
+        endpoint.delay = 0.05  # so that a session is at work for a while
+        environment = {
+            **os.environ,
+            "DATABASE_URL": fresh_url,
+            "HINDSIGHT_EMBEDDING_BASE_URL": endpoint.url,
+            "HINDSIGHT_EMBEDDING_MODEL": "m",
+            "HINDSIGHT_EMBEDDING_DIMENSIONS": "8",
+            "HINDSIGHT_WORKER_LEASE": "1",
+            "HINDSIGHT_WORKER_POLL": "0.1",
+        }
+        command = [sys.executable, "-m", "hindsight.cli", "worker"]
+        left = []
+        for moment in range(10):
+            with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+                assert process.stderr is not None
+                assert "working" in process.stderr.readline()
+                time.sleep(random.Random(moment).uniform(0, 0.6))
+                process.kill()
+            left.append(database.value("SELECT count(*) FROM hindsight.session WHERE waiting > 0"))
+        assert left[0] > left[-1] > 0  # it was at work, and killed before the end
+        time.sleep(1)
+        subprocess.run([*command, "--once"], env=environment, check=True, capture_output=True)
+    assert database.value("SELECT count(*) FROM hindsight.turn WHERE distilled_at IS NULL") == 0
+    assert database.call("queue", bank="alice") == []
+    stored = database.rows("SELECT confirmations, version FROM hindsight.memory WHERE type <> 'summary'")
+    assert len(stored) == 400
+    assert all((row["confirmations"], row["version"]) == (0, 1) for row in stored)  # stored once, never again
+    assert database.value("SELECT count(*) FROM hindsight.memory_turn") == 400
+    database.close()

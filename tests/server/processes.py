@@ -17,7 +17,8 @@ FOREIGN = ("HINDSIGHT_", "FASTMCP_", "OPENAI_", "EMBEDDING_", "LLM_", "DATABASE_
 
 
 def environment(**settings: str) -> dict[str, str]:
-    """This process's environment, with no settings but those given (HINDSIGHT_ is put before)."""
+    """This process's environment, with no settings but those given (HINDSIGHT_ is put before), and without a worker."""
+    settings = {"worker": "false", **settings}
     kept = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     return {**kept, **{f"HINDSIGHT_{name.upper()}": value for name, value in settings.items()}}
 

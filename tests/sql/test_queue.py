@@ -177,7 +177,10 @@ def test_what_distilled_sessions_say_again_does_not_bring_back_what_was_forgotte
     db.rows("UPDATE hindsight.session SET waiting = 1, due_at = now() WHERE session_id = 's1' AND bank_id = "
             "(SELECT bank_id FROM hindsight.bank WHERE name = %s)", (bank,))  # fmt: skip
     finish(db, claim(db, bank), {"content": "The SSH port is 22.", "slot": "ssh.port", "source": "user", "turns": [1]})
-    assert next(content for content in db.contents(bank, "SSH port") if "summary" not in content) == "The SSH port is 2222."
+    assert (
+        next(content for content in db.contents(bank, "SSH port") if "summary" not in content)
+        == "The SSH port is 2222."
+    )
 
 
 def test_what_the_model_takes_for_the_same_is_told_again_unless_a_number_differs(db: Database, bank: str) -> None:
