@@ -15,7 +15,7 @@ _MOST_TRIES = 1000  # brackets at which JSON may begin
 _BEGIN = re.compile(r"[{\[]")
 
 _SPACE = re.compile(r"(?:[ \t\r\n\ufeff\u00a0]|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_NUMBER = re.compile(r"[-+.\deE]+")
 _WORD = re.compile(r"[A-Za-z]+")
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
 _PLAIN = {quote: re.compile(rf"[^\\{quote}]+") for quote in "\"'"}

@@ -24,6 +24,7 @@ MODES = ("json_schema", "json_object", "text")
 
 _IN_WORDS = "\n\nAnswer with one JSON object that follows this JSON schema, and with nothing else:\n"
 _ABOUT_FORMAT = re.compile("response_format|json_schema|json_object|json mode|structured output", re.IGNORECASE)
+_NOTHING = re.compile(r"\s*(?:```(?:json)?)?\s*\[\s*\]\s*(?:```)?\s*")  # an empty list that stands alone is an answer
 _REFUSED_FORMAT = (400, 422, 501)
 _FIRST_PAUSE = 0.5  # seconds, doubled by each try
 _LONGEST_PAUSE = 20.0
@@ -210,9 +211,9 @@ def _chosen(said: str, first: str, keys: set[str]) -> tuple[dict[str, Any] | Non
         if isinstance(value, dict) and keys & set(value):
             return value, is_cut
     for value, is_cut in values:
-        if isinstance(value, list) and all(isinstance(item, dict) for item in value) and (value or not is_cut):
+        if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
             return {first: value}, is_cut
-    return None, False
+    return ({first: []} if _NOTHING.fullmatch(said) else None), False
 
 
 def _usage(answered: Any, body: Mapping[str, Any], said: str) -> Usage:
