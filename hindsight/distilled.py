@@ -1,4 +1,4 @@
-"""What comes out of distilling, and what a model's answer has to pass: nothing is taken on trust or dropped silently."""
+"""What comes out of distilling, and what a model says has to pass: nothing on trust, nothing dropped silently."""
 
 from __future__ import annotations
 
