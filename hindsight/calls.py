@@ -61,8 +61,21 @@ _TEXTS = {
     "message",
     "on_conflict",
     "finding",
+    "purpose",
 }
-_WHOLE_NUMBERS = {"top_k", "hops", "max_tokens", "sequence", "expected_version", "most"}
+_WHOLE_NUMBERS = {
+    "top_k",
+    "hops",
+    "max_tokens",
+    "sequence",
+    "expected_version",
+    "most",
+    "calls",
+    "prompt_tokens",
+    "completion_tokens",
+    "failures",
+    "budget",
+}
 _FLAGS = {"include_pending", "dry_run"}
 _EXPRESSIONS = {
     **{name: f"CAST(:{name} AS jsonb)" for name in ("metadata", "tool_calls", "aliases")},

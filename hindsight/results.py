@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -297,6 +297,19 @@ class Finding:
     other_id: UUID | None
     detail: str
     remedy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelUsage:
+    """What a language model has used for a bank on a day (UTC), for a purpose: distil, judge, or a caller's own."""
+
+    day: date
+    purpose: str
+    model: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    failures: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

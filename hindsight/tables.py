@@ -14,7 +14,18 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hindsight.results import BankStatus, Change, Event, EventProblem, Matched, Memory, Policy, Recalled, Stored
+from hindsight.results import (
+    BankStatus,
+    Change,
+    Event,
+    EventProblem,
+    Matched,
+    Memory,
+    ModelUsage,
+    Policy,
+    Recalled,
+    Stored,
+)
 
 if TYPE_CHECKING:
     from hindsight.evaluation import Quality
@@ -148,6 +159,19 @@ def policy_table(policies: Sequence[Policy]) -> Table:
         ttl = str(one.ttl).removesuffix(", 0:00:00") if one.ttl > timedelta() else "for good"
         row = (one.type, f"{one.decay_rate:g}", f"{one.weight:g}", ttl, one.on_conflict, one.description)
         table.add_row(*map(visible, row))
+    return table
+
+
+def usage_table(usage: Sequence[ModelUsage]) -> Table:
+    """What language models have used, a line for each day, purpose and model, and the sum."""
+    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    names = ("day", "purpose", "model", "calls", "prompt_tokens", "completion_tokens", "failures")
+    for name in names:
+        table.add_column(name.replace("_", " "), justify="left" if name in names[:3] else "right")
+    for one in usage:
+        table.add_row(*(visible(str(getattr(one, name))) for name in names))
+    sums = (str(sum(getattr(one, name) for one in usage)) for name in names[3:])
+    table.add_row("all", "", "", *sums, style="bold")
     return table
 
 
