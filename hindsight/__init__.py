@@ -41,6 +41,7 @@ from hindsight.results import (
     SampledMemory,
     Stored,
     Tag,
+    UndecidedPair,
     Versions,
 )
 from hindsight.sync_client import Hindsight
@@ -82,6 +83,7 @@ __all__ = [
     "Settings",
     "Stored",
     "Tag",
+    "UndecidedPair",
     "UnknownBank",
     "UnknownMemory",
     "UnknownModel",

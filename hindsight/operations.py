@@ -25,6 +25,7 @@ from hindsight.results import (
     Policy,
     SampledMemory,
     Tag,
+    UndecidedPair,
     Versions,
 )
 
@@ -116,6 +117,10 @@ class AsyncOperations(AsyncCaller):
             ),
         )
 
+    async def undecided(self, bank: str, *, most: int = 100) -> list[UndecidedPair]:
+        """Pairs of memories that the rules of an audit leave open, the nearest first, at most so many (1 to 1,000)."""
+        return await self._rows(UndecidedPair, "undecided", bank=bank, most=most)
+
     async def usage(self, bank: str, since: Moment | None = None) -> list[ModelUsage]:
         """What language models have used for a bank, the latest day first; since: from the day (UTC) of a moment on."""
         return await self._rows(ModelUsage, "usage", bank=bank, since=since)
@@ -138,9 +143,7 @@ class AsyncOperations(AsyncCaller):
 
     async def tokens_left(self, bank: str, budget: int | None) -> int | None:
         """How much of a budget of tokens a day is left for a bank today (UTC). None: there is no budget."""
-        if budget is None:
-            return None
-        return cast(int, await self._value("tokens_left", bank=bank, budget=budget))
+        return cast(int | None, await self._value("tokens_left", bank=bank, budget=budget))
 
     async def tags(self, bank: str) -> list[Tag]:
         """The tags of a bank's live memories, the most frequent first, with their other spellings."""

@@ -289,7 +289,8 @@ class SampledMemory:
 class Finding:
     """What an audit found. `finding`: the check; `other_id`: the other memory, of two.
 
-    `remedy`: merge, withdraw or retag, which `resolve` does; review, where a person decides.
+    `remedy`: merge, withdraw or retag, which `resolve` does; review, where a person decides; link, which keeps what a
+    language model has judged.
     """
 
     finding: str
@@ -297,6 +298,19 @@ class Finding:
     other_id: UUID | None
     detail: str
     remedy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndecidedPair:
+    """Two memories that may be about the same, and whose relation the rules can't tell; memory_id is the newer one."""
+
+    memory_id: UUID
+    other_id: UUID
+    content: str
+    other_content: str
+    said_at: datetime
+    other_said_at: datetime
+    cosine: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from hindsight.results import (
     Policy,
     SampledMemory,
     Tag,
+    UndecidedPair,
     Versions,
 )
 from hindsight.sync_caller import Caller
@@ -112,6 +113,10 @@ class Operations(Caller):
             ),
         )
 
+    def undecided(self, bank: str, *, most: int = 100) -> list[UndecidedPair]:
+        """Pairs of memories that the rules of an audit leave open, the nearest first, at most so many (1 to 1,000)."""
+        return self._rows(UndecidedPair, "undecided", bank=bank, most=most)
+
     def usage(self, bank: str, since: Moment | None = None) -> list[ModelUsage]:
         """What language models have used for a bank, the latest day first; since: from the day (UTC) of a moment on."""
         return self._rows(ModelUsage, "usage", bank=bank, since=since)
@@ -134,9 +139,7 @@ class Operations(Caller):
 
     def tokens_left(self, bank: str, budget: int | None) -> int | None:
         """How much of a budget of tokens a day is left for a bank today (UTC). None: there is no budget."""
-        if budget is None:
-            return None
-        return cast(int, self._value("tokens_left", bank=bank, budget=budget))
+        return cast(int | None, self._value("tokens_left", bank=bank, budget=budget))
 
     def tags(self, bank: str) -> list[Tag]:
         """The tags of a bank's live memories, the most frequent first, with their other spellings."""

@@ -70,7 +70,7 @@ RETURN (
 -- tokens_left: how much of a budget of tokens a day is left for a bank today; 0: it is spent. NULL: there is no budget.
 -- Calls that go on at once are counted when they have ended, so that several may overdraw it, each by one call at most.
 -- For writers, since only they spend. Raises HM001, HM003, HM004.
-CREATE OR REPLACE FUNCTION hindsight.tokens_left(bank text, budget bigint)
+CREATE OR REPLACE FUNCTION hindsight.tokens_left(bank text, budget bigint DEFAULT NULL)
   RETURNS bigint
   LANGUAGE plpgsql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
