@@ -32,6 +32,7 @@ from hindsight.results import (
     Matched,
     Memory,
     Model,
+    ModelUsage,
     Neighbour,
     Policy,
     RecallAdvice,
@@ -40,6 +41,7 @@ from hindsight.results import (
     SampledMemory,
     Stored,
     Tag,
+    UndecidedPair,
     Versions,
 )
 from hindsight.sync_client import Hindsight
@@ -71,6 +73,7 @@ __all__ = [
     "Memory",
     "Model",
     "ModelMismatch",
+    "ModelUsage",
     "Neighbour",
     "Policy",
     "RecallAdvice",
@@ -80,6 +83,7 @@ __all__ = [
     "Settings",
     "Stored",
     "Tag",
+    "UndecidedPair",
     "UnknownBank",
     "UnknownMemory",
     "UnknownModel",

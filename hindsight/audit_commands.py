@@ -1,4 +1,4 @@
-"""The command on a bank's quality: audit."""
+"""The command on a bank's quality: audit, by rules, and by a language model where they can't tell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 from rich.text import Text
 
-from hindsight.command import COMMON, Common, label_list, show
+from hindsight.command import COMMON, Common, label_list, note, show
+from hindsight.config import load_settings
+from hindsight.judging import Judge, Judgement, judge_from
 from hindsight.results import Finding
 from hindsight.sync_client import Hindsight
 from hindsight.tables import visible
@@ -31,21 +33,58 @@ def audit(
     most: Annotated[
         int, Parameter(help="How many findings of each check at most.", validator=Number(gte=1, lte=1000))
     ] = 100,
-    apply: Annotated[bool, Parameter(help="Put right what can be without a loss: merge, withdraw, retag.")] = False,
+    apply: Annotated[
+        bool, Parameter(help="Put right what can be without a loss: merge, withdraw, retag, link.")
+    ] = False,
+    judge: Annotated[bool, Parameter(help="Let the language model judge near memories that the rules can't.")] = False,
     common: Common = COMMON,
 ) -> int:
     """Show what is wrong, or may be, with a bank's memories. With --apply, what is left is for a person to decide.
 
-    Ends with 1 when there are findings.
+    With --judge the language model is asked about near pairs that the rules leave open; with --apply its verdicts
+    become links, which change no memory. Ends with 1 when there are findings.
     """
     client, name = replace(common, bank=bank if common.bank is None else common.bank).open()
     checks = label_list(check)
+    judging = judge_from(load_settings()) if judge else None
     with client:
         applied = list(_apply(client, name, checks)) if apply else []
         findings = client.audit(name, checks, most=most)
-    report = {"bank": name, "applied": applied, "findings": findings}
+        report: dict[str, Any] = {"bank": name, "applied": applied, "findings": findings}
+        if judging and (not checks or {"contradictions", "duplicates"} & set(checks)):
+            judgement = judging.judge(client, name, most)
+            if apply:
+                applied += _kept(client, name, judging, judgement)
+            report["findings"] = findings = _judged(findings, judgement, checks, is_kept=apply)
+            report["judge"] = {
+                "model": judgement.model,
+                "pairs": judgement.pairs,
+                "judged": Counter(one.verdict for one in judgement.verdicts),
+                "problems": judgement.problems,
+            }
+            for problem in judgement.problems:
+                note(problem)
     show(common.as_json, report, *_lines(applied, findings))
     return 1 if findings else 0
+
+
+def _kept(client: Hindsight, bank: str, judge: Judge, judgement: Judgement) -> Iterator[dict[str, Any]]:
+    """Keeps each verdict as a link: what was done, with the finding. That two differ is kept too, and no finding."""
+    for verdict in judgement.verdicts:
+        outcome = judge.keep(client, bank, verdict)
+        if verdict.finding and outcome != "left":
+            yield {"outcome": outcome, "finding": verdict.finding}
+
+
+def _judged(
+    findings: Sequence[Finding], judgement: Judgement, checks: Sequence[str] | None, *, is_kept: bool
+) -> list[Finding]:
+    """The findings and those of the judge. What it says of a pair replaces what the rules were unsure of."""
+    said = {(one.pair.memory_id, one.pair.other_id): one for one in judgement.verdicts}
+    others = [one for one in findings if one.finding != "duplicates" or (one.memory_id, one.other_id) not in said]
+    found = [one for verdict in said.values() if (one := verdict.finding) and (not checks or one.finding in checks)]
+    mine = [replace(one, remedy="review") if is_kept else one for one in found]
+    return sorted([*others, *mine], key=lambda one: CHECKS.index(one.finding))
 
 
 def _apply(client: Hindsight, bank: str, checks: Sequence[str] | None) -> Iterator[dict[str, Any]]:

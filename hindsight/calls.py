@@ -67,6 +67,7 @@ _TEXTS = {
     "summary",
     "error",
     "task",
+    "purpose",
 }
 _WHOLE_NUMBERS = {
     "top_k",
@@ -78,6 +79,11 @@ _WHOLE_NUMBERS = {
     "after_turns",
     "working_turns",
     "findings",
+    "calls",
+    "prompt_tokens",
+    "completion_tokens",
+    "failures",
+    "budget",
 }
 _FLAGS = {"include_pending", "dry_run", "is_ending"}
 _JSON = ("metadata", "tool_calls", "aliases", "turns", "before", "memories", "value")

@@ -34,7 +34,7 @@ from hindsight.memory_commands import get, recall, should_recall, store
 from hindsight.postgres_url import sqlalchemy_url
 from hindsight.sync_client import Hindsight
 from hindsight.tuning_commands import calibrate, index
-from hindsight.upkeep_commands import erase, maintain, policy, verify
+from hindsight.upkeep_commands import erase, maintain, policy, usage, verify
 from hindsight.work_commands import distilling, queue, worker
 
 HELP = """Long-term memory for agents, inside one PostgreSQL database.
@@ -70,7 +70,7 @@ GROUPS: dict[str, tuple[Callable[..., object], ...]] = {
     "Memories": (store, recall, should_recall, get, history, forget, restore),
     "Belief and the past": (pending, confirm, reject, complete, state, diff),
     "Conversations": (worker, queue, distilling),
-    "The upkeep of a bank": (policy, maintain, audit, verify, erase),
+    "The upkeep of a bank": (policy, maintain, audit, usage, verify, erase),
 }
 for group, commands in GROUPS.items():
     for command in commands:

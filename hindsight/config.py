@@ -185,6 +185,33 @@ class Settings(BaseSettings):
         validation_alias=_names("llm_base_url", "LLM_BASE_URL"),
         description="Base URL of the language model's endpoint, up to and including /v1.",
     )
+    llm_timeout: float = Field(
+        default=120, gt=0, le=3600, description="Seconds that a call may take which distils or judges."
+    )
+    llm_retries: int = Field(
+        default=2, ge=0, le=10, description="Its further tries after a timeout, a refused connection, 429 or 5xx."
+    )
+    llm_concurrency: int = Field(default=2, ge=1, le=32, description="Such calls at once, in each process.")
+    llm_calls_per_minute: int | None = Field(
+        default=None, ge=1, le=100_000, description="Such calls in a minute, in each process. Unset: any number."
+    )
+    llm_daily_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        lt=2**31,
+        description="Tokens that distilling and judging may use in a bank and a day (UTC). Unset: any number.",
+    )
+    distil_prompt: Path | None = Field(
+        default=None, description="A file with instructions for distilling, in place of those that come with it."
+    )
+    judge_model: str | None = Field(
+        default=None,
+        description="The language model that judges pairs of memories (`hindsight audit --judge`). Unset: the same.",
+    )
+    judge_base_url: str | None = Field(
+        default=None, description="Base URL of its endpoint. Unset: the same, with its key."
+    )
+    judge_api_key: SecretStr | None = Field(default=None, description="That endpoint's key.")
 
     rerank: bool = Field(
         default=False,
@@ -261,7 +288,7 @@ class Settings(BaseSettings):
             )
         return self
 
-    @field_validator("embedding_base_url", "llm_base_url", "rerank_base_url")
+    @field_validator("embedding_base_url", "llm_base_url", "judge_base_url", "rerank_base_url")
     @classmethod
     def _http_url(cls, value: str | None) -> str | None:
         if value is not None and not value.startswith(("http://", "https://")):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -17,22 +20,48 @@ Result = TypeVar("Result")
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 _LATE_CALLS = 32  # calls with a limit that may go on at once, those that nobody waits for any more included
 
+_LONGEST_WAIT = 86400.0  # seconds that an endpoint may ask to wait
+
 _free = threading.BoundedSemaphore(_LATE_CALLS)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The tokens of calls: as the endpoint counts them, else estimated from the length of the texts."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+        )
 
 
 class EndpointFailure(Exception):  # noqa: N818
     """A call of an endpoint failed. The message holds nothing that the endpoint said; `quoted` does.
 
-    status: HTTP's, where one came. is_temporary: the same call may succeed later.
+    status: HTTP's, where one came. is_temporary: the same call may succeed later. retry_after: not before so many
+    seconds. usage: the tokens that were spent on it, where some were.
     """
 
     def __init__(
-        self, what: str, advice: str = "", *, said: str = "", status: int | None = None, is_temporary: bool = False
+        self,
+        what: str,
+        advice: str = "",
+        *,
+        said: str = "",
+        status: int | None = None,
+        is_temporary: bool = False,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(_sentence(what, advice))
         self.said = said
         self.status = status
         self.is_temporary = is_temporary
+        self.retry_after = retry_after
+        self.usage: Usage | None = None
         self.advice = advice
         self.quoted = _sentence(f"{what}: {said}" if said else what, advice)
 
@@ -109,7 +138,7 @@ class ModelEndpoint:
                 is_temporary=True,
             ) from None
         except openai.APIStatusError as error:
-            raise self._refusal(error.status_code, error.message) from None
+            raise self._refusal(error.status_code, error.message, _retry_after(error.response.headers)) from None
         except (openai.OpenAIError, ValueError, RecursionError) as error:
             raise EndpointFailure(
                 f"{self.place} gave an answer that can't be read", said=self.without_key(str(error))
@@ -118,7 +147,7 @@ class ModelEndpoint:
     def _late(self, seconds: float, advice: str) -> EndpointFailure:
         return EndpointFailure(f"{self.place} did not answer within {seconds:g} seconds", advice, is_temporary=True)
 
-    def _refusal(self, status: int, message: str) -> EndpointFailure:
+    def _refusal(self, status: int, message: str, retry_after: float | None) -> EndpointFailure:
         is_temporary = status in (408, 409, 429) or status >= 500
         match status:
             case 401 | 403:
@@ -135,7 +164,24 @@ class ModelEndpoint:
             said=self.without_key(message),
             status=status,
             is_temporary=is_temporary,
+            retry_after=retry_after,
         )
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds that an endpoint asks to wait: a number, or until a date."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1)):
+        try:
+            seconds = float(headers[name]) * unit
+        except (KeyError, ValueError):
+            continue
+        return min(max(seconds, 0.0), _LONGEST_WAIT) if seconds == seconds else None  # it may be NaN
+    try:
+        until = parsedate_to_datetime(headers.get("retry-after", ""))
+    except (ValueError, TypeError):
+        return None
+    until = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return min(max((until - datetime.now(UTC)).total_seconds(), 0.0), _LONGEST_WAIT)
 
 
 def _in_time(seconds: float, call: Callable[[], Result]) -> Result:

@@ -664,6 +664,22 @@ class WordStatistics(Base):
     documents: Mapped[int] = mapped_column(Integer, comment="Live memories that hold the word.")
 
 
+class ModelUsage(Base):
+    __tablename__ = "model_usage"
+    __table_args__ = ({"comment": "What language models have used for a bank, by day, purpose and model."},)
+
+    bank_id: Mapped[int] = mapped_column(
+        ForeignKey("hindsight.bank.bank_id", name="model_usage_bank_id_fkey"), primary_key=True
+    )
+    day: Mapped[date] = mapped_column(Date, primary_key=True, comment="In UTC.")
+    purpose: Mapped[str] = mapped_column(Text, primary_key=True, comment="distil, judge, or a user's own.")
+    model: Mapped[str] = mapped_column(Text, primary_key=True)
+    calls: Mapped[int] = mapped_column(BigInteger)
+    prompt_tokens: Mapped[int] = mapped_column(BigInteger)
+    completion_tokens: Mapped[int] = mapped_column(BigInteger)
+    failures: Mapped[int] = mapped_column(BigInteger, comment="How many of the calls failed.")
+
+
 class QueryEmbedding(Base):
     __tablename__ = "query_embedding"
     __table_args__ = (

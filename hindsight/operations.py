@@ -14,7 +14,7 @@ from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
 
 from hindsight.caller import AsyncCaller
-from hindsight.calls import Duration, Labels, stated, translated, vector
+from hindsight.calls import Duration, Labels, Moment, stated, translated, vector
 from hindsight.results import (
     Bank,
     BankStatus,
@@ -22,9 +22,11 @@ from hindsight.results import (
     EventProblem,
     Finding,
     Model,
+    ModelUsage,
     Policy,
     SampledMemory,
     Tag,
+    UndecidedPair,
     UpkeepTurn,
     Versions,
 )
@@ -129,6 +131,34 @@ class AsyncOperations(AsyncCaller):
                 other_id=other_id,
             ),
         )
+
+    async def undecided(self, bank: str, *, most: int = 100) -> list[UndecidedPair]:
+        """Pairs of memories that the rules of an audit leave open, the nearest first, at most so many (1 to 1,000)."""
+        return await self._rows(UndecidedPair, "undecided", bank=bank, most=most)
+
+    async def usage(self, bank: str, since: Moment | None = None) -> list[ModelUsage]:
+        """What language models have used for a bank, the latest day first; since: from the day (UTC) of a moment on."""
+        return await self._rows(ModelUsage, "usage", bank=bank, since=since)
+
+    async def note_usage(
+        self,
+        bank: str,
+        purpose: str,
+        model: str,
+        *,
+        calls: int = 1,
+        prompt_tokens: int = 0,
+        completion_tokens: int = 0,
+        failures: int = 0,
+    ) -> None:
+        """Adds what calls of a language model have used to the bank's day; failures: how many of them failed."""
+        used = {"calls": calls, "prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
+        given = {"bank": bank, "purpose": purpose, "model": model, **used, "failures": failures}
+        await self._transaction("note_usage", [given])
+
+    async def tokens_left(self, bank: str, budget: int | None) -> int | None:
+        """How much of a budget of tokens a day is left for a bank today (UTC). None: there is no budget."""
+        return cast(int | None, await self._value("tokens_left", bank=bank, budget=budget))
 
     async def tags(self, bank: str) -> list[Tag]:
         """The tags of a bank's live memories, the most frequent first, with their other spellings."""

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from hindsight.config import Settings
 from hindsight.errors import ConfigurationError
-from hindsight.language_model import NOT_CONFIGURED, LanguageModel, json_lists, language_model_from
+from hindsight.json_answer import json_lists
+from hindsight.language_model import NOT_CONFIGURED, LanguageModel, language_model_from
 from hindsight.model_endpoint import EndpointFailure, ModelEndpoint
 from hindsight.results import Recalled
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -289,7 +289,8 @@ class SampledMemory:
 class Finding:
     """What an audit found. `finding`: the check; `other_id`: the other memory, of two.
 
-    `remedy`: merge, withdraw or retag, which `resolve` does; review, where a person decides.
+    `remedy`: merge, withdraw or retag, which `resolve` does; review, where a person decides; link, which keeps what a
+    language model has judged.
     """
 
     finding: str
@@ -297,6 +298,32 @@ class Finding:
     other_id: UUID | None
     detail: str
     remedy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndecidedPair:
+    """Two memories that may be about the same, and whose relation the rules can't tell; memory_id is the newer one."""
+
+    memory_id: UUID
+    other_id: UUID
+    content: str
+    other_content: str
+    said_at: datetime
+    other_said_at: datetime
+    cosine: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelUsage:
+    """What a language model has used for a bank on a day (UTC), for a purpose: distil, judge, or a caller's own."""
+
+    day: date
+    purpose: str
+    model: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    failures: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hindsight.config import Settings
 from hindsight.errors import ConfigurationError
-from hindsight.language_model import NOT_CONFIGURED, LanguageModel, json_lists, language_model_from
+from hindsight.json_answer import json_lists
+from hindsight.language_model import NOT_CONFIGURED, LanguageModel, language_model_from
 
 MOST_QUERIES = 3
 """How many queries are added to the one that was asked."""

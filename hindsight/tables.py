@@ -21,6 +21,7 @@ from hindsight.results import (
     EventProblem,
     Matched,
     Memory,
+    ModelUsage,
     Policy,
     QueuedSession,
     Recalled,
@@ -171,6 +172,19 @@ def queue_table(sessions: Sequence[QueuedSession]) -> Table:
         due = f"{one.due_at:%Y-%m-%d %H:%M:%S}" if one.due_at else ""
         row = (one.session_id, one.state, str(one.waiting), due, str(one.attempts), one.last_error or "")
         table.add_row(*map(visible, row))
+    return table
+
+
+def usage_table(usage: Sequence[ModelUsage]) -> Table:
+    """What language models have used, a line for each day, purpose and model, and the sum."""
+    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    names = ("day", "purpose", "model", "calls", "prompt_tokens", "completion_tokens", "failures")
+    for name in names:
+        table.add_column(name.replace("_", " "), justify="left" if name in names[:3] else "right")
+    for one in usage:
+        table.add_row(*(visible(str(getattr(one, name))) for name in names))
+    sums = (str(sum(getattr(one, name) for one in usage)) for name in names[3:])
+    table.add_row("all", "", "", *sums, style="bold")
     return table
 
 

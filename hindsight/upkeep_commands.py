@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -45,6 +46,18 @@ def maintain(*, common: Common = COMMON) -> None:
     with client:
         done = client.maintain(bank)
     show(common.as_json, done, tables.pairs_table({task: str(affected) for task, affected in done.items()}))
+
+
+def usage(
+    *,
+    since: Annotated[str | None, Parameter(help="From that day (UTC) on; by default the last 30 days.")] = None,
+    common: Common = COMMON,
+) -> None:
+    """Show what language models have used for the bank: calls and tokens by day, purpose and model."""
+    client, bank = common.open()
+    with client:
+        found = client.usage(bank, datetime.now(UTC) - timedelta(days=30) if since is None else since)
+    show(common.as_json, found, tables.usage_table(found) if found else "nothing was used")
 
 
 def verify(*, common: Common = COMMON) -> int:

@@ -8,7 +8,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -25,7 +25,8 @@ class Request:
 
 @dataclass
 class Reply:
-    """What to answer. `body` is sent as JSON, text as it is; `close` hangs up instead; `delay` in seconds."""
+    """What to answer. `body` is sent as JSON, text as it is; `close` hangs up instead, in the middle if there is a body;
+    `delay` in seconds."""
 
     body: object = None
     status: int = 200
@@ -40,11 +41,12 @@ class Reply:
         return cls({"object": "list", "data": data, "model": "scripted", "usage": {}})
 
     @classmethod
-    def chat(cls, content: str) -> Reply:
-        """A chat completion that says `content`."""
-        message = {"role": "assistant", "content": content}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        return cls({"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]})
+    def chat(cls, content: object, tokens: tuple[int, int] | None = None) -> Reply:
+        """A chat completion that says `content`, a text or what is sent as JSON. tokens: of the prompt and of the answer."""
+        said = content if isinstance(content, str | None) else json.dumps(content, ensure_ascii=False)
+        choice = {"index": 0, "message": {"role": "assistant", "content": said}, "finish_reason": "stop"}
+        usage = {"usage": dict(zip(("prompt_tokens", "completion_tokens"), tokens, strict=True))} if tokens else {}
+        return cls({"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice], **usage})
 
     @classmethod
     def relevances(cls, relevances: list[Any]) -> Reply:
@@ -52,9 +54,9 @@ class Reply:
         return cls({"results": [{"index": i, "relevance_score": value} for i, value in enumerate(relevances)]})
 
     @classmethod
-    def error(cls, status: int, message: str = "scripted") -> Reply:
-        """An API error. Retry-After makes the SDK try again at once."""
-        return cls({"error": {"message": message, "type": "scripted"}}, status, {"retry-after-ms": "1"})
+    def error(cls, status: int, message: str = "scripted", wait: str = "0.001") -> Reply:
+        """An API error. wait: Retry-After, by default at once; empty: none."""
+        return cls({"error": {"message": message, "type": "scripted"}}, status, {"retry-after": wait} if wait else {})
 
 
 def hash_vector(text: str, dimensions: int) -> list[float]:
@@ -71,12 +73,16 @@ class ScriptedEndpoint:
 
     By default /embeddings gives hash vectors of `dimensions`, and status 400 for more than `max_texts`;
     /chat/completions gives the text "[]". Every request is kept in `requests`. A context manager.
+    formats: the types of response_format that it takes; another one is status 400, before any reply is taken.
     """
 
-    def __init__(self, dimensions: int = 8, max_texts: int = 2048) -> None:
+    def __init__(
+        self, dimensions: int = 8, max_texts: int = 2048, formats: Sequence[str] = ("json_schema", "json_object")
+    ) -> None:
         self.dimensions = dimensions
         self.max_texts = max_texts
         self.delay = 0.0  # seconds before each answer that no reply scripts
+        self.formats = formats
         self.replies: deque[Reply | Callable[[Request], Reply]] = deque()
         self.requests: list[Request] = []
         self._stopping = threading.Event()
@@ -99,6 +105,9 @@ class ScriptedEndpoint:
 
     def reply_to(self, request: Request) -> Reply:
         """The scripted reply, or the default."""
+        wanted = request.body.get("response_format", {}).get("type")
+        if wanted and wanted not in self.formats:
+            return Reply.error(400, f"This response_format type is unavailable: {wanted}")
         if self.replies:
             scripted = self.replies.popleft()
             return scripted if isinstance(scripted, Reply) else scripted(request)
@@ -126,7 +135,7 @@ class ScriptedEndpoint:
                 deadline = time.monotonic() + (reply.delay or endpoint.delay)
                 while time.monotonic() < deadline and not endpoint._stopping.wait(0.01):
                     pass
-                if reply.close:
+                if reply.close and reply.body is None:
                     self.close_connection = True
                     return
                 content = reply.body if isinstance(reply.body, str) else json.dumps(reply.body)
@@ -136,7 +145,9 @@ class ScriptedEndpoint:
                     self.send_header(name, value)
                 self.send_header("content-length", str(len(content.encode())))
                 self.end_headers()
-                self.wfile.write(content.encode())
+                sent = content.encode()
+                self.wfile.write(sent[: len(sent) // 2] if reply.close else sent)
+                self.close_connection = self.close_connection or reply.close
 
             def log_message(self, *_: object) -> None:
                 """Say nothing."""

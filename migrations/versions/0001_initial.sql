@@ -463,6 +463,23 @@ CREATE TABLE hindsight.word_statistics (
 COMMENT ON TABLE hindsight.word_statistics IS 'Document frequencies of a large bank''s words, refreshed by maintain; small banks are counted.';
 COMMENT ON COLUMN hindsight.word_statistics.documents IS 'Live memories that hold the word.';
 
+CREATE TABLE hindsight.model_usage (
+  bank_id bigint NOT NULL,
+  day date NOT NULL,
+  purpose text NOT NULL,
+  model text NOT NULL,
+  calls bigint NOT NULL,
+  prompt_tokens bigint NOT NULL,
+  completion_tokens bigint NOT NULL,
+  failures bigint NOT NULL,
+  PRIMARY KEY (bank_id, day, purpose, model),
+  CONSTRAINT model_usage_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id)
+);
+COMMENT ON TABLE hindsight.model_usage IS 'What language models have used for a bank, by day, purpose and model.';
+COMMENT ON COLUMN hindsight.model_usage.day IS 'In UTC.';
+COMMENT ON COLUMN hindsight.model_usage.purpose IS 'distil, judge, or a user''s own.';
+COMMENT ON COLUMN hindsight.model_usage.failures IS 'How many of the calls failed.';
+
 CREATE UNLOGGED TABLE hindsight.query_embedding (
   principal text NOT NULL,
   model_id integer NOT NULL, -- no foreign key: its lock on the model's row would be logged, and waited for, at each commit

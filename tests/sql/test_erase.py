@@ -387,6 +387,7 @@ class TestErasingABank:
         db.rows("INSERT INTO hindsight.tag_alias VALUES (%s, %s, 'x')", (bank_id, mark))
         db.call("grant_access", bank=name, principal=mark, rights="reader")
         db.call("maintain", bank=name)
+        db.call("note_usage", bank=name, purpose="distil", model=mark)
         db.rows("INSERT INTO hindsight.word_statistics VALUES (%s, %s, 1)", (bank_id, mark))
         store(db, name, f"{mark} again")
         return bank_id

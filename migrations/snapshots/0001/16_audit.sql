@@ -88,8 +88,32 @@ RETURN one.model_id = other.model_id AND 1 - (one.embedding <=> other.embedding)
   AND (one.slot IS NULL OR other.slot IS NULL) AND (one.completed_at IS NULL) = (other.completed_at IS NULL)
   AND hindsight._disagreement(one.content, other.content) IS NULL AND hindsight._says_the_same(one.content, other.content);
 
--- _audit_pairs: contradictions and duplicates among the near pairs. Two that have a slot each are two things, as whoever named them
--- said. Of each pair the newer one comes first.
+-- _compared: the near pairs with what the rules have against one another, and the link that says how they stand to each other, be it
+-- a person's or a judge's. Two that have a slot each are two things, as whoever named them said.
+CREATE OR REPLACE FUNCTION hindsight._compared(opened hindsight.bank, used hindsight.embedding_model, at timestamptz)
+  RETURNS TABLE (newer hindsight.memory, older hindsight.memory, cosine double precision, against text, relation text)
+  LANGUAGE sql STABLE
+AS $$
+  SELECT CASE WHEN o.is_newer THEN one ELSE other END, CASE WHEN o.is_newer THEN other ELSE one END, n.cosine,
+         hindsight._disagreement(one.content, other.content),
+         (SELECT l.relation FROM hindsight.link AS l
+          WHERE l.bank_id = opened.bank_id AND l.removed_at IS NULL AND l.relation = ANY (hindsight._verdict_relations())
+            AND (l.from_id = one.memory_id AND l.to_id = other.memory_id OR l.from_id = other.memory_id AND l.to_id = one.memory_id)
+          ORDER BY l.created_at DESC LIMIT 1)
+  FROM hindsight._near_pairs(opened, used, at, hindsight._audit_cosine(used)) AS n
+  JOIN hindsight.memory AS one ON one.bank_id = opened.bank_id AND one.memory_id = n.one_id
+  JOIN hindsight.memory AS other ON other.bank_id = opened.bank_id AND other.memory_id = n.other_id
+  CROSS JOIN LATERAL (
+    SELECT coalesce(one.occurred_at, one.created_at) > coalesce(other.occurred_at, other.created_at)) AS o(is_newer)
+  WHERE one.slot IS NULL OR other.slot IS NULL
+$$;
+
+-- _verdict_relations: the links that say how two memories that are about the same stand to each other.
+CREATE OR REPLACE FUNCTION hindsight._verdict_relations()
+  RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN '{same_as,evolved_into,contradicts,differs_from}'::text[];
+
+-- _audit_pairs: contradictions and duplicates among the near pairs, by the rules or by a link. Of each pair the newer one comes first.
 CREATE OR REPLACE FUNCTION hindsight._audit_pairs(opened hindsight.bank, at timestamptz, most integer, checks text[])
   RETURNS TABLE (finding text, memory_id uuid, other_id uuid, detail text, remedy text)
   LANGUAGE plpgsql STABLE
@@ -101,14 +125,9 @@ BEGIN
   SELECT r.* INTO used FROM hindsight.embedding_model AS r WHERE r.model_id = opened.model_id;
   RETURN QUERY
     WITH pair AS MATERIALIZED (
-      SELECT CASE WHEN o.is_newer THEN one ELSE other END AS newer, CASE WHEN o.is_newer THEN other ELSE one END AS older,
-             n.cosine, hindsight._disagreement(one.content, other.content) AS against
-      FROM hindsight._near_pairs(opened, used, at, hindsight._audit_cosine(used)) AS n
-      JOIN hindsight.memory AS one ON one.bank_id = opened.bank_id AND one.memory_id = n.one_id
-      JOIN hindsight.memory AS other ON other.bank_id = opened.bank_id AND other.memory_id = n.other_id
-      CROSS JOIN LATERAL (
-        SELECT coalesce(one.occurred_at, one.created_at) > coalesce(other.occurred_at, other.created_at)) AS o(is_newer)
-      WHERE one.slot IS NULL OR other.slot IS NULL
+      SELECT c.newer, c.older, c.cosine, c.relation,
+             coalesce(c.against, CASE c.relation WHEN 'contradicts' THEN 'they are linked so' END) AS against
+      FROM hindsight._compared(opened, used, at) AS c
     ),
     judged AS (
       SELECT (p.newer).memory_id AS newer_id, (p.older).memory_id AS older_id, p.cosine, p.against,
@@ -117,6 +136,8 @@ BEGIN
              CASE
                WHEN p.against IS NOT NULL THEN 'contradicts'
                WHEN hindsight._is_duplicate(p.newer, p.older, used.merge_threshold) THEN 'says the same as'
+               WHEN p.relation = 'same_as' THEN 'may say the same as'
+               WHEN p.relation IS NOT NULL THEN NULL
                WHEN p.cosine >= used.merge_threshold AND hindsight._names_the_same((p.newer).content, (p.older).content)
                     OR (p.cosine >= used.merge_threshold) IS NOT false AND hindsight._says_the_same((p.newer).content, (p.older).content)
                  THEN 'may say the same as'
