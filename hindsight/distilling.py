@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import logging
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from anyio.to_thread import run_sync
 
 from hindsight.client import AsyncHindsight
 from hindsight.distiller import Distiller, Known, Turn
+from hindsight.model_endpoint import EndpointFailure, Usage
 from hindsight.results import ClaimedSession
+
+log = logging.getLogger("hindsight.worker")
 
 SECONDS = 120.0
 """How long the model may take for a session."""
@@ -22,28 +27,68 @@ _LONGEST_QUERY = 2000  # characters of the turns that those are looked up by
 
 
 async def by_model(
-    client: AsyncHindsight, distiller: Distiller, session: ClaimedSession
+    client: AsyncHindsight, distiller: Distiller, session: ClaimedSession, *, budget: int | None = None
 ) -> tuple[list[dict[str, Any]], str | None]:
     """What a model finds in a session's turns, as `distil` takes it, and its summary where the session ends.
 
-    Raises EndpointFailure.
+    budget: tokens that the bank may use in a day. What the call used is counted, also where it fails. Raises
+    EndpointFailure, also where the budget is spent.
     """
-    turns = _turns(session.turns)
-    said = "\n".join(turn.content for turn in turns)[-_LONGEST_QUERY:]
     owner = client.acting_for(session.owner)
+    if await owner.tokens_left(session.bank_name, budget) == 0:
+        raise EndpointFailure(
+            f"the {budget} tokens of today are used up", "HINDSIGHT_LLM_DAILY_TOKENS sets how many", is_temporary=True
+        )
+    turns, before = _turns(session.turns), _turns(session.before)
+    said = "\n".join(turn.content for turn in turns)[-_LONGEST_QUERY:]
     similar = await owner.recall(session.bank_name, said, top_k=MOST_KNOWN) if said.strip() else []
     known = [Known(memory.memory_id, memory.content, memory.type, memory.slot) for memory in similar]
-    before = _turns(session.before)
-    found = await run_sync(lambda: distiller.distil(turns, before, known, is_ending=session.is_ending, within=SECONDS))
+    try:
+        found = await run_sync(
+            lambda: distiller.distil(turns, before, known, is_ending=session.is_ending, within=SECONDS)
+        )
+    except EndpointFailure as failure:
+        used = failure.usage or Usage()
+        await _count(owner, distiller, session, 1, used.prompt_tokens, used.completion_tokens, failures=1)
+        raise
+    await _count(owner, distiller, session, found.calls, found.prompt_tokens, found.completion_tokens)
+    for refusal in found.refused:
+        log.warning("of what a model found in a session of %s: %s", session.bank_name, refusal)
     context = {turn.sequence: previous.content for previous, turn in itertools.pairwise([*before, *turns])}
     memories = [
         {
-            **{name: value for name, value in dataclasses.asdict(memory).items() if value is not None},
+            **{name: _plain(value) for name, value in dataclasses.asdict(memory).items() if value is not None},
             "context": context.get(min(memory.turns, default=0)),
         }
         for memory in found.memories
     ]
     return memories, found.summary
+
+
+async def _count(
+    owner: AsyncHindsight,
+    distiller: Distiller,
+    session: ClaimedSession,
+    calls: int,
+    prompt_tokens: int,
+    completion_tokens: int,
+    failures: int = 0,
+) -> None:
+    if calls:
+        await owner.note_usage(
+            session.bank_name,
+            "distil",
+            distiller.model,
+            calls=calls,
+            prompt_tokens=prompt_tokens,
+            completion_tokens=completion_tokens,
+            failures=failures,
+        )
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it."""
+    return value.isoformat() if isinstance(value, datetime) else str(value) if isinstance(value, UUID) else value
 
 
 def _turns(told: Sequence[dict[str, Any]]) -> list[Turn]:

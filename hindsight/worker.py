@@ -139,7 +139,9 @@ class Worker:
         by_model = self._distiller is not None and session.mode in ("auto", "model")
         summary = None
         if by_model and self._distiller is not None:
-            found, summary = await distilling.by_model(self._client, self._distiller, session)
+            found, summary = await distilling.by_model(
+                self._client, self._distiller, session, budget=self._settings.llm_daily_tokens
+            )
         else:
             mode = "verbatim" if session.mode == "verbatim" else "rules"
             found = await self._client.extract_turns(session, mode)
