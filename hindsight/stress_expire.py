@@ -1,4 +1,4 @@
-"""`hindsight stress --expire`: upkeep of a bank of which a tenth has expired, and how long a writer beside it waits."""
+"""`hindsight stress --expire`: upkeep of a bank of which a tenth has expired, and how long a writer beside it waits, and for what."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from hindsight.stress_check import Invariant
+from hindsight.stress_waits import SlowCall, Waits
 from hindsight.stress_writer import Known, Writer
 from hindsight.tables import pairs_table, visible
 
@@ -33,11 +35,12 @@ SERVER = {
 }
 """The parameters of the server that it is measured in."""
 BANK = "large"
-WAIT = 100.0  # milliseconds that a writer may wait, 99 times of 100: the longest wait is often the disk's
+WAIT = 100.0  # milliseconds that a writer may wait for a lock, ever; and in all, 99 times of 100
+_SLOWEST = 5  # calls that are shown with what they waited for
 BATCH = 100  # memories of one sweep: its default
 _WORDS = 20_000
 _SLOTTED = 100  # of so many memories one has a slot
-_ALONE = 20.0  # seconds for which the writer is timed without the upkeep, at most
+_ALONE = 40.0  # seconds for which the writer is timed without the upkeep, at most
 _CHUNK = 10_000  # memories loaded at once
 _LOADERS = 2
 
@@ -74,7 +77,8 @@ _LEFT = """
 class Upkeep:
     """What was measured.
 
-    alone, beside: the writer's waits without and with the upkeep, kind → count and, in milliseconds, p50, p99, longest.
+    alone, beside: the writer's waits without and with the upkeep, kind → count and, in milliseconds, p50, p99, longest, and the longest
+    wait for a lock. slowest_alone, slowest: the slowest calls, and what they waited for.
     tasks: what upkeep did → how many. seconds: load, maintain (counting words, sealing, the first sweep), sweeps.
     memory_bytes: anonymous memory of the upkeep's backend before, and at most; None where /proc does not tell.
     """
@@ -84,6 +88,8 @@ class Upkeep:
     cores: int | None
     alone: dict[str, dict[str, float]] = field(default_factory=dict)
     beside: dict[str, dict[str, float]] = field(default_factory=dict)
+    slowest_alone: list[SlowCall] = field(default_factory=list)
+    slowest: list[SlowCall] = field(default_factory=list)
     tasks: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     swept_per_second: float = 0.0
@@ -101,7 +107,7 @@ class Upkeep:
 def expire(url: str, memories: int, most_ms: float | None = WAIT) -> Upkeep:
     """Fills a migrated database, lets the writer work alone, then beside the upkeep until nothing is left to put away.
 
-    most_ms: how long the writer may wait (99th percentile); None measures only.
+    most_ms: how long the writer may wait for a lock, and in all (99th percentile); None measures only.
     """
     upkeep = Upkeep(memories, memories // 10, os.cpu_count())
     with (
@@ -113,24 +119,36 @@ def expire(url: str, memories: int, most_ms: float | None = WAIT) -> Upkeep:
         upkeep.seconds["load"] = time.monotonic() - started
         writer = _BesideWriter(url, connection, memories)
         working = progress.add_task("the writer alone", total=None)
-        writer.work(time.monotonic() + min(_ALONE, memories / 1000))
-        upkeep.alone = writer.waits()
+        with _watched(url, writer):
+            writer.work(time.monotonic() + min(_ALONE, memories / 1000))
+        upkeep.alone, upkeep.slowest_alone = writer.waits()
         progress.update(working, description="upkeep beside the writer", total=upkeep.expired)
-        _maintain(url, upkeep, writer, lambda done: progress.update(working, completed=done))
-        upkeep.beside = writer.waits()
+        with _watched(url, writer):
+            _maintain(url, upkeep, writer, lambda done: progress.update(working, completed=done))
+        upkeep.beside, upkeep.slowest = writer.waits()
         ((left, archived),) = connection.execute(_LEFT).fetchall()
     writer.close()
     met = sorted(f"{kind} {sqlstate}" for kind, sqlstate in writer.tally.refused)
-    slow = [
-        f"{kind}: {waits['p99']:.0f} ms"
-        for kind, waits in upkeep.beside.items()
-        if most_ms is not None and waits["p99"] >= most_ms
-    ]
+    slow, locked = (
+        [
+            f"{kind}: {waits[figure]:.0f} ms"
+            for kind, waits in upkeep.beside.items()
+            if most_ms is not None and waits[figure] >= most_ms
+        ]
+        for figure in ("p99", "lock")
+    )
     upkeep.invariants = [
         Invariant("everything that had expired was put away", [f"{left} are left"] if left else []),
         Invariant("nothing else was put away", [f"{archived} were"] if archived != upkeep.expired else []),
         Invariant("the writer was refused nothing", met),
-        *([] if most_ms is None else [Invariant(f"the writer's waits are under {most_ms:.0f} ms (p99)", slow)]),
+        *(
+            []
+            if most_ms is None
+            else [
+                Invariant(f"the writer waits under {most_ms:.0f} ms for a lock", locked),
+                Invariant(f"its calls take under {most_ms:.0f} ms (p99)", slow),
+            ]
+        ),
     ]
     return upkeep
 
@@ -140,7 +158,7 @@ def lines(upkeep: Upkeep) -> Iterator[RenderableType]:
     yield f"{upkeep.memories} memories, {upkeep.expired} of them expired; {upkeep.cores} cores"
     table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("the writer's waits, ms")
-    for name in ("count", "p50", "p99", "longest", "alone: count", "p50", "p99", "longest"):
+    for name in ("count", "p50", "p99", "longest", "lock", "alone: count", "p50", "p99", "longest", "lock"):
         table.add_column(name, justify="right")
     for kind, waits in upkeep.beside.items():
         figures = [waits, upkeep.alone.get(kind, {})]
@@ -150,6 +168,8 @@ def lines(upkeep: Upkeep) -> Iterator[RenderableType]:
     size = upkeep.memory_bytes
     yield pairs_table(
         {
+            "slowest beside": _slowest(upkeep.slowest),
+            "slowest alone": _slowest(upkeep.slowest_alone),
             "upkeep did": ", ".join(f"{task}: {count}" for task, count in upkeep.tasks.items()),
             "time": ", ".join(f"{step} {seconds:.1f} s" for step, seconds in upkeep.seconds.items()),
             "swept": f"{upkeep.swept_per_second:.0f} memories a second, {BATCH} in a transaction",
@@ -162,7 +182,14 @@ def lines(upkeep: Upkeep) -> Iterator[RenderableType]:
         )
 
 
-_DIGITS = {"count": 0, "p50": 1, "p99": 1, "longest": 1}
+_DIGITS = {"count": 0, "p50": 1, "p99": 1, "longest": 1, "lock": 1}
+
+
+def _slowest(calls: list[SlowCall]) -> str:
+    return "; ".join(
+        f"{call.kind} {call.milliseconds:.0f} ms ({', '.join(f'{wait} {ms:.0f}' for wait, ms in call.waits.items())})"
+        for call in calls
+    )
 
 
 class _BesideWriter(Writer):
@@ -171,6 +198,8 @@ class _BesideWriter(Writer):
 
     def __init__(self, url: str, connection: Connection[Any], memories: int) -> None:
         super().__init__(url, 0, {BANK: Known()}, can_erase=False)
+        self.watch: Waits | None = None
+        self._kinds: list[str] = []  # of the tally's writes
         most = max(memories // 20, 100)
         living = connection.execute(_SAMPLE, (False, most)).fetchall()
         expired = connection.execute(_SAMPLE, (True, most)).fetchall()
@@ -209,14 +238,48 @@ class _BesideWriter(Writer):
                 case 4:
                     self.call("confirm", "confirm", bank=BANK, memory_id=living)
 
-    def waits(self) -> dict[str, dict[str, float]]:
-        """The waits since the last time this was asked."""
+    @property
+    def pid(self) -> int:
+        return self._connection.info.backend_pid
+
+    def call(self, kind: str, function: str, **given: Any) -> list[dict[str, Any]]:
+        written = len(self.tally.writes)
+        rows = super().call(kind, function, **given)
+        self._kinds += [kind] * (len(self.tally.writes) - written)
+        return rows
+
+    def waits(self) -> tuple[dict[str, dict[str, float]], list[SlowCall]]:
+        """The waits since the last time this was asked, by kind, and the slowest calls."""
+        assert self.watch
+        calls = self.watch.calls(self._kinds, self.tally.writes)
         found = {
-            kind: {"count": len(times), "p50": _part(times, 0.5), "p99": _part(times, 0.99), "longest": max(times)}
+            kind: {
+                "count": len(times),
+                "p50": _part(times, 0.5),
+                "p99": _part(times, 0.99),
+                "longest": max(times),
+                "lock": max(call.lock for call in calls if call.kind == kind),
+            }
             for kind, times in sorted(self.tally.milliseconds.items())
         }
         self.tally.milliseconds.clear()
-        return found
+        self.tally.writes.clear()
+        self._kinds.clear()
+        return found, calls[:_SLOWEST]
+
+
+@contextmanager
+def _watched(url: str, writer: _BesideWriter) -> Iterator[None]:
+    """What the writer waits for is looked at meanwhile."""
+    stop = threading.Event()
+    writer.watch = Waits(url, writer.pid)
+    with ThreadPoolExecutor(1) as pool:
+        watching = pool.submit(writer.watch.run, stop)
+        try:
+            yield
+        finally:
+            stop.set()
+        watching.result()
 
 
 def _load(url: str, connection: Connection[Any], memories: int, progress: Progress) -> None:

@@ -351,6 +351,24 @@ class TestCorrection:
         last = db.call("history", bank=bank, memory_id=first)[-1]
         assert (last["action"], last["reason"]) == ("superseded", "superseded by name")
 
+    @pytest.mark.parametrize(("said", "guessed"), [("Lives in Kiel", "Lives in Bonn"), ("住在杭州", "住在上海")])
+    @pytest.mark.parametrize("guess", [{"source": "inferred"}, {"type": "hypothesis"}])
+    def test_a_guess_takes_the_place_of_no_statement_by_name_either(
+        self, db: Database, bank: str, said: str, guessed: str, guess: dict[str, Any]
+    ) -> None:
+        first, known = store(db, bank, said), store(db, bank, "known already")
+        for content in (guessed, "known already"):
+            told: dict[str, Any] = {"bank": bank, "content": content, "confidence": 1.0, "supersedes": first, **guess}
+            assert f"memory {first} is a fact, which a guess cannot supersede" in refused(db, "HM004", "store", **told)
+        assert set(db.contents(bank)) == {said, "known already"}
+        assert get(db, bank, known)["version"] == 1
+        doubtful, other_guess = store(db, bank, "perhaps", confidence=0.3), store(db, bank, "a guess", source="inferred")
+        for number, named in enumerate((doubtful, other_guess)):
+            better = db.one("store", bank=bank, content=f"{guessed} {number}", supersedes=named, **guess)
+            assert (better["outcome"], better["related_id"]) == ("superseding", named), "of what is not believed, or a guess"
+        last = db.one("store", bank=bank, content="said now", supersedes=better["memory_id"])
+        assert last["related_id"] == better["memory_id"]
+
     @pytest.mark.parametrize("confidence", [0.6, 0.95])
     def test_a_memory_that_is_there_already_takes_the_place_of_the_one_that_is_named(
         self, db: Database, bank: str, confidence: float
@@ -431,6 +449,90 @@ class TestCorrection:
             assert db.contents(bank, "works company", valid_at=f"{year}-07-01Z") == expected
         assert db.contents(bank, "works company", valid_at="2019-07-01Z") == []
         assert db.contents(bank) == ["works at company 3"]
+
+
+class TestToldWithAnEarlierDate:
+    """The same is told again, and was true before it was known: no hole in what recall(valid_at) answers."""
+
+    PORT = pytest.mark.parametrize(
+        ("port", "reworded"), [("The deploy port is 8022", "the deploy port is 8022."), ("部署端口是 8022", "部署端口是8022。")]
+    )
+
+    @PORT
+    @pytest.mark.parametrize("in_other_words", [False, True])
+    @pytest.mark.parametrize("slot", [None, "deploy.port"])
+    @pytest.mark.parametrize("dated", [False, True])
+    def test_it_was_true_from_the_earliest_date_on_whichever_was_told_first(
+        self, db: Database, bank: str, toy: str, port: str, reworded: str, in_other_words: bool, slot: str | None, dated: bool
+    ) -> None:
+        given: dict[str, Any] = {"embedding": NEAR, "model": toy, "slot": slot}
+        first = store(db, bank, port, **given, **({"occurred_at": "2024-01-01Z"} if dated else {}))
+        again = db.one("store", bank=bank, content=reworded if in_other_words else port, occurred_at="2022-01-01Z", **given)
+        assert (again["outcome"], again["memory_id"]) == ("merged", first)
+        assert db.contents(bank, port, valid_at="2021-07-01Z") == []
+        assert db.contents(bank, port, valid_at="2022-07-01Z") == db.contents(bank, port) == [port]
+        later = db.one("store", bank=bank, content=port, occurred_at="2023-01-01Z", **given)
+        assert later["memory_id"] == first
+        assert db.contents(bank, port, valid_at="2022-07-01Z") == [port]
+
+    @pytest.mark.parametrize("order", [(2019, 2020, 2022), (2020, 2022, 2019), (2022, 2020, 2019)])
+    @pytest.mark.parametrize(("old", "new"), [("works at A", "works at B"), ("在甲公司工作", "在乙公司工作")])
+    def test_what_comes_back_has_each_of_its_times_in_whatever_order_they_are_told(
+        self, db: Database, bank: str, old: str, new: str, order: tuple[int, ...]
+    ) -> None:
+        said = {2019: new, 2020: old, 2022: new}
+        for year in order:
+            store(db, bank, said[year], type="decision", slot="job", occurred_at=f"{year}-01-01Z")
+        for year, expected in ((2018, []), (2019, [new]), (2020, [old]), (2021, [old]), (2022, [new]), (2024, [new])):
+            assert db.contents(bank, "works company 公司", valid_at=f"{year}-07-01Z") == expected, year
+        assert db.contents(bank) == [new]
+
+    @pytest.mark.parametrize(("old", "new"), [("works at A", "works at B"), ("在甲公司工作", "在乙公司工作")])
+    def test_an_earlier_date_does_not_make_it_older_than_what_was_said_in_between(
+        self, db: Database, bank: str, old: str, new: str
+    ) -> None:
+        for content, year in ((new, 2022), (new, 2019), (old, 2020)):
+            store(db, bank, content, type="decision", slot="job", occurred_at=f"{year}-01-01Z")
+        assert db.contents(bank) == [new]
+        for year in range(2019, 2024):
+            assert db.contents(bank, "works company 公司", valid_at=f"{year}-07-01Z") == [new], year
+
+    def test_told_twice_it_is_known_once(self, db: Database, bank: str) -> None:
+        told: dict[str, Any] = {"bank": bank, "type": "decision", "slot": "job"}
+        outcomes = [
+            db.one("store", content=f"works at {name}", occurred_at=f"{year}-01-01Z", **told)["outcome"]
+            for name, year in (("A", 2020), ("B", 2022), ("B", 2019), ("B", 2019), ("B", 2019))
+        ]
+        assert outcomes == ["stored", "superseding", "merged", "merged", "merged"]
+        assert len(db.call("state", bank=bank, states=["live", "superseded"])) == 3
+
+    def test_a_value_that_was_thought_to_be_true_then_ends_with_it(self, db: Database, bank: str) -> None:
+        told: dict[str, Any] = {"bank": bank, "type": "decision", "slot": "db"}
+        for content, year in (("MySQL 8.0", 2020), ("MySQL 8.4", 2023), ("MySQL 8.4", 2021)):
+            db.call("store", content=content, occurred_at=f"{year}-01-01Z", **told)
+        for year, expected in ((2020, "MySQL 8.0"), (2021, "MySQL 8.4"), (2022, "MySQL 8.4"), (2024, "MySQL 8.4")):
+            assert db.contents(bank, "MySQL", valid_at=f"{year}-07-01Z") == [expected]
+
+    @pytest.mark.parametrize("way", ["slot", "supersedes"])
+    @pytest.mark.parametrize(("old", "new"), [("SSH port is 22", "SSH port is 2222"), ("SSH端口是22", "SSH端口是2222")])
+    def test_what_it_corrected_stays_away_whatever_date_it_gets(
+        self, db: Database, bank: str, old: str, new: str, way: str
+    ) -> None:
+        slot = {"slot": "ssh.port"} if way == "slot" else {}
+        first = store(db, bank, old, occurred_at="2024-01-02Z", **slot)
+        named = {"supersedes": first} if way == "supersedes" else {}
+        second = store(db, bank, new, occurred_at="2024-01-03Z", **slot, **named)
+        again = db.one("store", bank=bank, content=new, occurred_at="2024-01-01Z", **slot)
+        assert (again["outcome"], again["memory_id"]) == ("merged", second)
+        assert db.one("store", bank=bank, content=old, occurred_at="2024-01-02Z", **slot)["outcome"] == "skipped"
+        assert db.contents(bank) == [new]
+
+    @pytest.mark.parametrize("doubt", [{"confidence": 0.3}, {"source": "inferred"}])
+    def test_a_guess_moves_no_date(self, db: Database, bank: str, doubt: dict[str, Any]) -> None:
+        first = store(db, bank, "alice lives in Kiel", occurred_at="2024-01-01Z")
+        again = db.one("store", bank=bank, content="alice lives in Kiel", occurred_at="2022-01-01Z", **doubt)
+        assert "it keeps its date: an earlier one was told with doubt" in again["reasons"]
+        assert get(db, bank, first)["occurred_at"] == datetime(2024, 1, 1, tzinfo=UTC)
 
 
 # ---- expiry ---------------------------------------------------------------------------------------------
@@ -663,6 +765,23 @@ class TestForgetting:
         assert fresh["outcome"] == "stored"
         assert fresh["memory_id"] != first
         assert db.contents(bank) == [content]
+
+    @pytest.mark.parametrize(
+        ("bob", "dan"),
+        [("The CEO is Bob", "The CEO is Dan"), ("公司的首席执行官是王伟", "公司的首席执行官是李娜")],
+    )
+    @pytest.mark.parametrize("session", [None, "another"])
+    def test_another_value_of_the_slot_that_was_told_elsewhere_is_other_information_and_comes_in(
+        self, db: Database, bank: str, bob: str, dan: str, session: str | None
+    ) -> None:
+        said_at = now(db) - timedelta(days=2)
+        first = store(db, bank, bob, slot="company.ceo", occurred_at=said_at, session_id="old")
+        db.call("forget", bank=bank, memory_id=first, reason="she is not")
+        told: dict[str, Any] = {"slot": "company.ceo", "occurred_at": said_at + timedelta(days=1)}
+        assert db.one("store", bank=bank, content=dan, session_id="old", **told)["outcome"] == "skipped"
+        assert db.one("store", bank=bank, content=dan, session_id=session, **told)["outcome"] == "stored"
+        assert db.one("store", bank=bank, content=bob, session_id=session, **told)["outcome"] == "skipped"
+        assert db.contents(bank) == [dan]
 
     def test_a_whole_bank_is_forgotten_in_one_statement_and_another_is_untouched(
         self, db: Database, bank: str, other_bank: str
@@ -1036,6 +1155,50 @@ class TestDiff:
         assert self.lines(db, bank, expired) == [
             ("archived", "trivial", None, None, "of little importance for 30 days")
         ]
+
+    @pytest.mark.parametrize("content", ["alice may move", "用户可能搬家"])
+    def test_what_becomes_of_a_memory_that_was_never_believed_is_not_told(
+        self, db: Database, bank: str, content: str
+    ) -> None:
+        start = now(db)
+        doubtful, expired, old = (
+            store(db, bank, f"{content} {number}", confidence=0.3, **given)
+            for number, given in enumerate([{}, {"ttl": "20 ms"}, {}])
+        )
+        db.call("forget", bank=bank, memory_id=doubtful, reason="asked to")
+        db.call("restore", bank=bank, memory_id=doubtful)
+        db.call("reject", bank=bank, memory_id=doubtful)
+        age(db, old, "changed_at", 31)
+        db.rows("SELECT pg_sleep(0.03)")
+        db.call("sweep", bank=bank)
+        assert get(db, bank, expired)["state"] == get(db, bank, old)["state"] == "archived"
+        assert self.lines(db, bank, start) == []
+
+    @pytest.mark.parametrize("content", ["alice is on the train", "用户在火车上"])
+    def test_what_is_restored_after_its_time_was_over_is_told_to_be_over(
+        self, db: Database, bank: str, content: str
+    ) -> None:
+        memory_id = store(db, bank, content, ttl="30 ms")
+        start = now(db)
+        db.call("forget", bank=bank, memory_id=memory_id, reason="asked to")
+        db.rows("SELECT pg_sleep(0.04)")
+        assert db.one("restore", bank=bank, memory_id=memory_id, reason="a mistake")["restore"] == "expired"
+        assert self.lines(db, bank, start) == [
+            ("forgotten", content, None, None, "asked to"),
+            ("restored", content, None, None, "a mistake"),
+            ("expired", content, None, None, None),
+        ]
+
+    @pytest.mark.parametrize(("old", "new"), [("The port is 22", "The port is 2222"), ("端口是22", "端口是2222")])
+    def test_what_an_erased_memory_took_the_place_of_went_without_a_successor(
+        self, db: Database, bank: str, old: str, new: str
+    ) -> None:
+        first = store(db, bank, old, slot="port")
+        start = now(db)
+        second = store(db, bank, new, slot="port")
+        db.call("erase_memory", bank=bank, memory_id=second, reason="at their request")
+        assert self.lines(db, bank, start) == [("forgotten", old, None, None, "what took its place was erased")]
+        assert db.call("diff", bank=bank, since=start)[0]["memory_id"] == first
 
     def test_a_value_of_before_that_is_told_late_names_the_one_that_is_known(self, db: Database, bank: str) -> None:
         held = store(db, bank, "works at B", type="decision", slot="job", occurred_at="2024-01-01Z")
