@@ -34,7 +34,8 @@ BEGIN
   END IF;
   PERFORM _check_time('occurred_at', occurred_at);
   IF place NOT BETWEEN 1 AND 1000000000 THEN
-    RAISE EXCEPTION 'sequence must lie between 1 and 1000000000, got %', place USING ERRCODE = 'HM004';
+    RAISE EXCEPTION 'sequence must lie between 1 and 1000000000, got %', place
+      USING ERRCODE = 'HM004', HINT = 'Turns are counted from 1. Leave it out to add the session''s next turn.';
   END IF;
   PERFORM _open_session(opened.bank_id, session_id);
   -- The session's row orders its writers.

@@ -118,6 +118,7 @@ COMMENT ON FUNCTION hindsight.maintain(text) IS
 
 -- maintain_all: maintains every bank that the caller may write to, each batch in a transaction of its own; for pg_cron and psql:
 --   SELECT cron.schedule('hindsight', '*/10 * * * *', 'CALL hindsight.maintain_all()');
+-- Inside a transaction of the caller's it cannot commit: PostgreSQL refuses it at once (2D000), before anything is done.
 CREATE OR REPLACE PROCEDURE hindsight.maintain_all()
   LANGUAGE plpgsql
 AS $$
@@ -125,6 +126,7 @@ DECLARE
   name text;
   swept bigint;
 BEGIN
+  COMMIT;
   FOR name IN SELECT b.name FROM hindsight.bank AS b ORDER BY b.bank_id LOOP
     BEGIN
       PERFORM hindsight.maintain(name);

@@ -65,7 +65,7 @@ BEGIN
           _check_optional_text('slot', store.slot, 200), _check_type(store.type),
           _check_unit('confidence', store.confidence), _check_unit('importance', store.importance),
           _check_labels('tags', store.tags), _check_labels('entities', store.entities),
-          _check_object('metadata', store.metadata), _check_time('occurred_at', store.occurred_at),
+          _check_list('derived_from', store.derived_from), _check_object('metadata', store.metadata), _check_time('occurred_at', store.occurred_at),
           _check_time('expires_at', store.expires_at), _check_source(store.source), _check_ttl(store.ttl, store.expires_at);
   IF store.expires_at <= clock_timestamp() THEN
     RAISE EXCEPTION 'expires_at % has passed already', store.expires_at

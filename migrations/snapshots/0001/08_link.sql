@@ -12,7 +12,8 @@ DECLARE
   at timestamptz; -- where one weight ends and the next begins
 BEGIN
   IF source_id = target_id THEN
-    RAISE EXCEPTION 'memory % cannot be linked to itself', source_id USING ERRCODE = 'HM004';
+    RAISE EXCEPTION 'memory % cannot be linked to itself', source_id
+      USING ERRCODE = 'HM004', HINT = 'Name two memories: from_id and to_id.';
   END IF;
   -- Only the target is kept from being forgotten meanwhile, since what is derived from it would not be doubted. A lock on the other
   -- as well could deadlock with writers that hold both.
