@@ -1,4 +1,4 @@
-"""`hindsight stress --expire`: upkeep of a bank of which a tenth has expired, and how long a writer beside it waits, and for what."""
+"""`hindsight stress --expire`: upkeep of a bank of which a tenth has expired; how long a writer beside it waits."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ _LEFT = """
 class Upkeep:
     """What was measured.
 
-    alone, beside: the writer's waits without and with the upkeep, kind → count and, in milliseconds, p50, p99, longest, and the longest
-    wait for a lock. slowest_alone, slowest: the slowest calls, and what they waited for.
+    alone, beside: the writer's waits without and with the upkeep, kind → count and, in milliseconds, p50, p99, longest,
+    and the longest wait for a lock. slowest_alone, slowest: the slowest calls, and what they waited for.
     tasks: what upkeep did → how many. seconds: load, maintain (counting words, sealing, the first sweep), sweeps.
     memory_bytes: anonymous memory of the upkeep's backend before, and at most; None where /proc does not tell.
     """
@@ -250,15 +250,14 @@ class _BesideWriter(Writer):
 
     def waits(self) -> tuple[dict[str, dict[str, float]], list[SlowCall]]:
         """The waits since the last time this was asked, by kind, and the slowest calls."""
-        assert self.watch
-        calls = self.watch.calls(self._kinds, self.tally.writes)
+        calls = self.watch.calls(self._kinds, self.tally.writes) if self.watch else []
         found = {
             kind: {
                 "count": len(times),
                 "p50": _part(times, 0.5),
                 "p99": _part(times, 0.99),
                 "longest": max(times),
-                "lock": max(call.lock for call in calls if call.kind == kind),
+                "lock": max((call.lock for call in calls if call.kind == kind), default=0.0),
             }
             for kind, times in sorted(self.tally.milliseconds.items())
         }

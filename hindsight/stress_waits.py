@@ -1,11 +1,11 @@
-"""What a backend waits for, read again and again from pg_stat_activity: whether a slow call waited for a lock, or the machine."""
+"""What a backend waits for, read again and again from pg_stat_activity: was a slow call waiting for a lock?"""
 
 from __future__ import annotations
 
 import threading
 import time
 from bisect import bisect_right
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ _LOOK = """
 
 @dataclass(frozen=True, slots=True)
 class SlowCall:
-    """A call: its kind, how long it took, and of which waits that was made, as far as they were seen; in milliseconds."""
+    """A call: its kind, how long it took, and what it waited for, as far as that was seen; in milliseconds."""
 
     kind: str
     milliseconds: float
@@ -38,8 +38,10 @@ class SlowCall:
 
 
 class Waits:
-    """The waits of one backend, sampled from a connection of its own until stopped. How long it waited for a processor is
-    the kernel's count, where /proc has it."""
+    """The waits of one backend, sampled from a connection of its own until stopped.
+
+    How long it waited for a processor is the kernel's count, where /proc has it.
+    """
 
     def __init__(self, url: str, pid: int) -> None:
         self._connection = psycopg.connect(url, autocommit=True)
@@ -74,7 +76,7 @@ class Waits:
 
     def _within(self, started: float, ended: float) -> dict[str, float]:
         """A look stands for the time until the next one."""
-        spent = Counter[str]()
+        spent: defaultdict[str, float] = defaultdict(float)
         first, last = max(bisect_right(self._times, started) - 1, 0), bisect_right(self._times, ended)
         for place in range(first, last):
             until = self._times[place + 1] if place + 1 < len(self._times) else ended
@@ -82,4 +84,4 @@ class Waits:
         if spent["running"] and last < len(self._times):
             spent["no core free"] = min(self._without_a_core[last] - self._without_a_core[first], spent["running"])
             spent["running"] -= spent["no core free"]
-        return {wait: spent[wait] for wait, _ in spent.most_common() if spent[wait] > 0}
+        return {wait: spent[wait] for wait in sorted(spent, key=lambda wait: -spent[wait]) if spent[wait] > 0}

@@ -70,7 +70,9 @@ class Subject:
         """What is wrong with how a function answers: an error of PostgreSQL's, or of ours without a hint. Nothing stays written."""
         names = {name: str(getattr(self, name)) for name in ("bank", "model", "memory", "other")}
         values = {
-            name: value % names if value is not None and value.startswith(("%(", "{", "[0:")) and "%(" in value else value
+            name: value % names
+            if value is not None and value.startswith(("%(", "{", "[0:")) and "%(" in value
+            else value
             for name, (value, _) in terms.items()
         }
         call = ", ".join(f"{name} => %({name})s::{type}" for name, (_, type) in terms.items())
@@ -80,7 +82,9 @@ class Subject:
         except psycopg.Error as error:
             state, hint = error.sqlstate or "", error.diag.message_hint
             if not (state.startswith("HM") and hint):
-                shown = {name: value and value[:60] for name, value in values.items() if terms[name][0] != USUAL.get(name)}
+                shown = {
+                    name: value and value[:60] for name, value in values.items() if terms[name][0] != USUAL.get(name)
+                }
                 return f"{function}({shown}): {state} {error.diag.message_primary} (hint: {hint})"
         return None
 
@@ -141,8 +145,9 @@ def test_a_principal_whose_name_is_too_long_is_told_so(db: Database, bank: str, 
         ("SELECT hindsight.cache_embedding(%s, 'port?', '[1,0,0]')", (subject.model,)),
         ("SELECT set_config('hindsight.principal', '', true), hindsight.grant_access(%s, %s, 'reader')", (bank, name)),
     ):
-        with pytest.raises(psycopg.Error) as caught, db.connection.transaction():
+        with db.connection.transaction(force_rollback=True):
             db.rows(acting, (name,))
-            db.rows(statement, given)
+            with pytest.raises(psycopg.Error) as caught:
+                db.rows(statement, given)
         assert (caught.value.sqlstate, caught.value.diag.message_hint is not None) == ("HM004", True)
         assert f"a principal's name has {length} characters" in (caught.value.diag.message_primary or "")

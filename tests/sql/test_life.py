@@ -362,10 +362,15 @@ class TestCorrection:
             assert f"memory {first} is a fact, which a guess cannot supersede" in refused(db, "HM004", "store", **told)
         assert set(db.contents(bank)) == {said, "known already"}
         assert get(db, bank, known)["version"] == 1
-        doubtful, other_guess = store(db, bank, "perhaps", confidence=0.3), store(db, bank, "a guess", source="inferred")
+        doubtful, other_guess = (
+            store(db, bank, "perhaps", confidence=0.3),
+            store(db, bank, "a guess", source="inferred"),
+        )
         for number, named in enumerate((doubtful, other_guess)):
             better = db.one("store", bank=bank, content=f"{guessed} {number}", supersedes=named, **guess)
-            assert (better["outcome"], better["related_id"]) == ("superseding", named), "of what is not believed, or a guess"
+            assert (better["outcome"], better["related_id"]) == ("superseding", named), (
+                "of what is not believed, or a guess"
+            )
         last = db.one("store", bank=bank, content="said now", supersedes=better["memory_id"])
         assert last["related_id"] == better["memory_id"]
 
@@ -455,7 +460,8 @@ class TestToldWithAnEarlierDate:
     """The same is told again, and was true before it was known: no hole in what recall(valid_at) answers."""
 
     PORT = pytest.mark.parametrize(
-        ("port", "reworded"), [("The deploy port is 8022", "the deploy port is 8022."), ("部署端口是 8022", "部署端口是8022。")]
+        ("port", "reworded"),
+        [("The deploy port is 8022", "the deploy port is 8022."), ("部署端口是 8022", "部署端口是8022。")],
     )
 
     @PORT
@@ -463,11 +469,21 @@ class TestToldWithAnEarlierDate:
     @pytest.mark.parametrize("slot", [None, "deploy.port"])
     @pytest.mark.parametrize("dated", [False, True])
     def test_it_was_true_from_the_earliest_date_on_whichever_was_told_first(
-        self, db: Database, bank: str, toy: str, port: str, reworded: str, in_other_words: bool, slot: str | None, dated: bool
+        self,
+        db: Database,
+        bank: str,
+        toy: str,
+        port: str,
+        reworded: str,
+        in_other_words: bool,
+        slot: str | None,
+        dated: bool,
     ) -> None:
         given: dict[str, Any] = {"embedding": NEAR, "model": toy, "slot": slot}
         first = store(db, bank, port, **given, **({"occurred_at": "2024-01-01Z"} if dated else {}))
-        again = db.one("store", bank=bank, content=reworded if in_other_words else port, occurred_at="2022-01-01Z", **given)
+        again = db.one(
+            "store", bank=bank, content=reworded if in_other_words else port, occurred_at="2022-01-01Z", **given
+        )
         assert (again["outcome"], again["memory_id"]) == ("merged", first)
         assert db.contents(bank, port, valid_at="2021-07-01Z") == []
         assert db.contents(bank, port, valid_at="2022-07-01Z") == db.contents(bank, port) == [port]
