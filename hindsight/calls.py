@@ -374,7 +374,9 @@ def translated(error: BaseException) -> HindsightError:
     if code in BY_SQLSTATE:
         return BY_SQLSTATE[code](message, hint=hint)
     if code == "42501":  # the login lacks a role of the schema, or its role may not do this
-        return AccessDenied(message, hint="The role hindsight_reader may call what reads, hindsight_app also what writes", sqlstate=code)
+        return AccessDenied(
+            message, hint="The role hindsight_reader may call what reads, hindsight_app also what writes", sqlstate=code
+        )
     if code[:2] == "22":  # data exceptions: a value out of range, malformed, …
         return InvalidArgument(message, hint=hint or _HINTS.get(code), sqlstate=code)
     if code == "3F000":
