@@ -163,6 +163,7 @@ AS $$
 DECLARE
   merged hindsight.memory := hindsight._united(held, again);
   contest record;
+  since timestamptz; -- when another value of the slot ended
   earlier record;
   is_echo constant boolean := held.digest = again.digest OR again.source = 'inferred' OR again.session_id = held.session_id;
 BEGIN
@@ -214,6 +215,7 @@ BEGIN
      AND (held.slot IS NULL OR held.pending_reason IS NOT NULL) THEN
     SELECT c.* INTO contest FROM hindsight._contest_slot(merged, coalesce(again.occurred_at, again.created_at)) AS c;
     superseded_id := contest.superseded_id;
+    since := contest.superseded_at;
     IF contest.holder_id IS NOT NULL AND held.pending_reason IS NOT NULL THEN
       merged.superseded_by := contest.holder_id;
       merged.valid_to := contest.valid_to;
@@ -230,7 +232,7 @@ BEGIN
       reasons := reasons || earlier.reason;
     END IF;
   END IF;
-  PERFORM hindsight._change('merged', held, merged, reasons[1]);
+  PERFORM hindsight._change('merged', held, merged, reasons[1], since);
 END
 $$;
 

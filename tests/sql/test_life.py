@@ -210,6 +210,20 @@ class TestBelief:
         assert db.contents(bank, "port 端口") == [new]
         assert get(db, bank, held)["superseded_by"] == doubtful
 
+    @pytest.mark.parametrize("way", ["confirm", "said clearly"])
+    def test_no_moment_is_without_a_value_when_a_doubtful_one_takes_its_slot(
+        self, db: Database, bank: str, way: str
+    ) -> None:
+        held = store(db, bank, "The port is 22", slot="port")
+        doubtful = store(db, bank, "The port is 2222", slot="port", confidence=0.3)
+        if way == "confirm":
+            db.call("confirm", bank=bank, memory_id=doubtful)
+        else:
+            db.call("store", bank=bank, content="The port is 2222", slot="port", confidence=0.9)
+        ended, began = (get(db, bank, memory_id)["changed_at"] for memory_id in (held, doubtful))
+        assert ended == began
+        assert [row["memory_id"] for row in db.call("state", bank=bank, as_of=began)] == [doubtful]
+
     def test_what_is_rejected_is_forgotten_and_rejecting_twice_changes_nothing(self, db: Database, bank: str) -> None:
         memory_id = store(db, bank, "alice may move", confidence=0.4)
         assert db.one("reject", bank=bank, memory_id=memory_id)["outcome"] == "forgotten"
@@ -603,7 +617,9 @@ class TestExpiry:
     def test_what_has_expired_is_gone_at_once_from_every_channel_with_no_sweeper_running(
         self, db: Database, bank: str, toy: str, content: str
     ) -> None:
-        store(db, bank, content, ttl="400 ms", slot="door", session_id="s", tags=["door"], embedding=NEAR, model=toy)
+        memory_id = store(
+            db, bank, content, ttl="1 hour", slot="door", session_id="s", tags=["door"], embedding=NEAR, model=toy
+        )
         ways: list[dict[str, Any]] = [
             {"query": content},
             {"embedding": NEAR},
@@ -612,7 +628,7 @@ class TestExpiry:
             {},
         ]
         assert all(db.contents(bank, **way) == [content] for way in ways)
-        db.rows("SELECT pg_sleep(0.45)")
+        age(db, memory_id, "expires_at", 0)
         assert all(db.contents(bank, **way) == [] for way in ways)
 
     @pytest.mark.parametrize(
@@ -1003,6 +1019,24 @@ class TestWhatStandsOnAForgottenMemory:
         assert (again["outcome"], again["memory_id"]) == ("merged", chain[0])
         for unknown in (uuid.uuid4(), None):
             assert "has no memory" in refused(db, "HM002", "store", bank=bank, content=content, derived_from=[unknown])
+
+    @pytest.mark.parametrize("relation", [None, "derived_from"])
+    def test_what_is_unlinked_from_it_stands_on_it_no_more(
+        self, db: Database, bank: str, chain: list[uuid.UUID], relation: str | None
+    ) -> None:
+        source, summary, month, beside = chain
+        db.call("forget", bank=bank, memory_id=source, reason="asked to")
+        db.call("forget", bank=bank, memory_id=beside, reason="asked to")
+        db.call("unlink", bank=bank, from_id=summary, to_id=source, relation="related")
+        assert self.states(db, bank, chain) == ["deleted", "pending", "pending", "deleted"]
+        assert db.one("unlink", bank=bank, from_id=summary, to_id=source, relation=relation)["unlink"] == 1
+        assert self.states(db, bank, chain) == ["deleted", "live", "pending", "deleted"], (
+            "the other one stands on tea, too"
+        )
+        db.call("unlink", bank=bank, from_id=month, to_id=beside)
+        assert self.states(db, bank, chain) == ["deleted", "live", "live", "deleted"]
+        last = db.call("history", bank=bank, memory_id=month)[-1]
+        assert (last["action"], last["reason"]) == ("believed", "what it stood on was unlinked")
 
     def test_somebody_who_knows_may_confirm_it(self, db: Database, bank: str, chain: list[uuid.UUID]) -> None:
         db.call("forget", bank=bank, memory_id=chain[0], reason="asked to")
