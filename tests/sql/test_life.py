@@ -527,6 +527,23 @@ class TestToldWithAnEarlierDate:
         for year in range(2019, 2024):
             assert db.contents(bank, "works company 公司", valid_at=f"{year}-07-01Z") == [new], year
 
+    @pytest.mark.parametrize(("old", "new"), [("works at A", "works at B"), ("在甲公司工作", "在乙公司工作")])
+    def test_what_it_was_before_is_forgotten_and_restored_with_it(
+        self, db: Database, bank: str, old: str, new: str
+    ) -> None:
+        for content, year in ((old, 2020), (new, 2022), (new, 2019)):
+            memory_id = store(db, bank, content, type="decision", slot="job", occurred_at=f"{year}-01-01Z")
+        known = now(db)
+
+        def shown(**given: Any) -> list[str]:
+            return db.contents(bank, "works company 公司", valid_at="2019-07-01Z", **given)
+
+        assert shown() == [new]
+        db.call("forget", bank=bank, memory_id=memory_id, reason="asked to")
+        assert (shown(), shown(as_of=known)) == ([], [new])
+        db.call("restore", bank=bank, memory_id=memory_id)
+        assert shown() == [new]
+
     def test_told_twice_it_is_known_once(self, db: Database, bank: str) -> None:
         told: dict[str, Any] = {"bank": bank, "type": "decision", "slot": "job"}
         outcomes = [
