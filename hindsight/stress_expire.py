@@ -31,6 +31,8 @@ SERVER = {
     "shared_buffers": "1GB",
     "maintenance_work_mem": "1GB",
     "max_wal_size": "4GB",
+    "log_lock_waits": "on",
+    "deadlock_timeout": "100ms",  # and whoever waits longer for a lock is logged
     "dynamic_shared_memory_type": "mmap",  # a container's /dev/shm is too small for a parallel build
 }
 """The parameters of the server that it is measured in."""
@@ -71,6 +73,11 @@ _LEFT = """
            count(*) FILTER (WHERE archived_at IS NOT NULL)
     FROM hindsight.memory AS m JOIN hindsight.bank AS b USING (bank_id) WHERE b.name = 'large'
 """
+# The log of the server, which hindsight.embedded_server calls so.
+_LOGGED = """
+    SELECT count(*) FROM regexp_matches(pg_read_file('server.log'), %s, 'g')
+    WHERE current_setting('log_lock_waits')::boolean
+"""
 
 
 @dataclass(slots=True)
@@ -78,7 +85,8 @@ class Upkeep:
     """What was measured.
 
     alone, beside: the writer's waits without and with the upkeep, kind → count and, in milliseconds, p50, p99, longest,
-    and the longest wait for a lock. slowest_alone, slowest: the slowest calls, and what they waited for.
+    and the longest wait for a lock, as far as it was seen. slowest_alone, slowest: the slowest calls, and what they
+    waited for. logged: how often the server says that the writer waited for a lock over 100 ms.
     tasks: what upkeep did → how many. seconds: load, maintain (counting words, sealing, the first sweep), sweeps.
     memory_bytes: anonymous memory of the upkeep's backend before, and at most; None where /proc does not tell.
     """
@@ -90,6 +98,7 @@ class Upkeep:
     beside: dict[str, dict[str, float]] = field(default_factory=dict)
     slowest_alone: list[SlowCall] = field(default_factory=list)
     slowest: list[SlowCall] = field(default_factory=list)
+    logged: int = 0
     tasks: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     swept_per_second: float = 0.0
@@ -127,6 +136,8 @@ def expire(url: str, memories: int, most_ms: float | None = WAIT) -> Upkeep:
             _maintain(url, upkeep, writer, lambda done: progress.update(working, completed=done))
         upkeep.beside, upkeep.slowest = writer.waits()
         ((left, archived),) = connection.execute(_LEFT).fetchall()
+        if most_ms is not None:
+            ((upkeep.logged,),) = connection.execute(_LOGGED, (f"process {writer.pid} still waiting for",)).fetchall()
     writer.close()
     met = sorted(f"{kind} {sqlstate}" for kind, sqlstate in writer.tally.refused)
     slow, locked = (
@@ -137,6 +148,7 @@ def expire(url: str, memories: int, most_ms: float | None = WAIT) -> Upkeep:
         ]
         for figure in ("p99", "lock")
     )
+    locked = [*locked, *([f"the server logged {upkeep.logged} longer waits"] if upkeep.logged else [])]
     upkeep.invariants = [
         Invariant("everything that had expired was put away", [f"{left} are left"] if left else []),
         Invariant("nothing else was put away", [f"{archived} were"] if archived != upkeep.expired else []),
@@ -168,6 +180,7 @@ def lines(upkeep: Upkeep) -> Iterator[RenderableType]:
     size = upkeep.memory_bytes
     yield pairs_table(
         {
+            "logged by the server": f"{upkeep.logged} waits of the writer for a lock over 100 ms",
             "slowest beside": _slowest(upkeep.slowest),
             "slowest alone": _slowest(upkeep.slowest_alone),
             "upkeep did": ", ".join(f"{task}: {count}" for task, count in upkeep.tasks.items()),
