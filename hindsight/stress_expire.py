@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import random
 import threading
@@ -10,11 +9,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import psycopg
 from psycopg import Connection
@@ -22,9 +19,9 @@ from rich.console import Console, RenderableType
 from rich.progress import Progress
 from rich.table import Table
 
+from hindsight.stress_beside import BANK, BesideWriter, watched
 from hindsight.stress_check import Invariant
-from hindsight.stress_waits import SlowCall, Waits
-from hindsight.stress_writer import Known, Writer
+from hindsight.stress_waits import SlowCall
 from hindsight.tables import pairs_table, visible
 
 SERVER = {
@@ -36,9 +33,7 @@ SERVER = {
     "dynamic_shared_memory_type": "mmap",  # a container's /dev/shm is too small for a parallel build
 }
 """The parameters of the server that it is measured in."""
-BANK = "large"
 WAIT = 100.0  # milliseconds that a writer may wait for a lock, ever; and in all, 99 times of 100
-_SLOWEST = 5  # calls that are shown with what they waited for
 BATCH = 100  # memories of one sweep: its default
 _WORDS = 20_000
 _SLOTTED = 100  # of so many memories one has a slot
@@ -64,17 +59,13 @@ _INSERT = """
 _WORD_INDEX = "SELECT pg_get_indexdef('hindsight.memory_words_idx'::regclass)"
 _DROP = "DROP INDEX hindsight.memory_words_idx"  # built after the load, which is quicker
 _READY = ["VACUUM ANALYZE hindsight.memory", "CHECKPOINT"]
-_SAMPLE = """
-    SELECT memory_id, content, slot FROM hindsight.memory AS m JOIN hindsight.bank AS b USING (bank_id)
-    WHERE b.name = 'large' AND (expires_at IS NOT NULL) = %s ORDER BY memory_id LIMIT %s
-"""
 _LEFT = """
     SELECT count(*) FILTER (WHERE archived_at IS NULL AND expires_at <= now()),
            count(*) FILTER (WHERE archived_at IS NOT NULL)
     FROM hindsight.memory AS m JOIN hindsight.bank AS b USING (bank_id) WHERE b.name = 'large'
 """
 # The log of the server, which hindsight.embedded_server calls so.
-_LOGGED = """
+LOGGED = """
     SELECT count(*) FROM regexp_matches(pg_read_file('server.log'), %s, 'g')
     WHERE current_setting('log_lock_waits')::boolean
 """
@@ -126,18 +117,18 @@ def expire(url: str, memories: int, most_ms: float | None = WAIT) -> Upkeep:
         started = time.monotonic()
         _load(url, connection, memories, progress)
         upkeep.seconds["load"] = time.monotonic() - started
-        writer = _BesideWriter(url, connection, memories)
+        writer = BesideWriter(url, connection, memories)
         working = progress.add_task("the writer alone", total=None)
-        with _watched(url, writer):
+        with watched(url, writer):
             writer.work(time.monotonic() + min(_ALONE, memories / 1000))
         upkeep.alone, upkeep.slowest_alone = writer.waits()
         progress.update(working, description="upkeep beside the writer", total=upkeep.expired)
-        with _watched(url, writer):
+        with watched(url, writer):
             _maintain(url, upkeep, writer, lambda done: progress.update(working, completed=done))
         upkeep.beside, upkeep.slowest = writer.waits()
         ((left, archived),) = connection.execute(_LEFT).fetchall()
         if most_ms is not None:
-            ((upkeep.logged,),) = connection.execute(_LOGGED, (f"process {writer.pid} still waiting for",)).fetchall()
+            ((upkeep.logged,),) = connection.execute(LOGGED, (f"process {writer.pid} still waiting for",)).fetchall()
     writer.close()
     met = sorted(f"{kind} {sqlstate}" for kind, sqlstate in writer.tally.refused)
     slow, locked = (
@@ -205,95 +196,6 @@ def _slowest(calls: list[SlowCall]) -> str:
     )
 
 
-class _BesideWriter(Writer):
-    """A writer among memories that are put away: it stores what is new, says expired things again, takes their slots,
-    updates and confirms."""
-
-    def __init__(self, url: str, connection: Connection[Any], memories: int) -> None:
-        super().__init__(url, 0, {BANK: Known()}, can_erase=False)
-        self.watch: Waits | None = None
-        self._kinds: list[str] = []  # of the tally's writes
-        most = max(memories // 20, 100)
-        living = connection.execute(_SAMPLE, (False, most)).fetchall()
-        expired = connection.execute(_SAMPLE, (True, most)).fetchall()
-        self._living: list[UUID] = [memory_id for memory_id, _, _ in living]
-        slotted = [slot for _, _, slot in expired if slot]
-        # Half are said again without the upkeep, the others beside it.
-        self._again = iter([content for _, content, slot in expired if not slot])
-        self._slots = itertools.cycle(slotted or ["slot"])
-
-    def work(self, until: float | threading.Event) -> None:
-        """The operations in turn, until a moment or an event."""
-        draw = random.Random(self._number)  # noqa: S311 for data, not for secrets
-        for turn in itertools.count():
-            if until.is_set() if isinstance(until, threading.Event) else time.monotonic() > until:
-                return
-            living = draw.choice(self._living)
-            match turn % 5:
-                case 0:
-                    self.call(
-                        "store, new", "store", bank=BANK, content=f"a new case {time.monotonic_ns()}", importance=0.6
-                    )
-                case 1 if content := next(self._again, None):
-                    self.call("store, expired content", "store", bank=BANK, content=content, importance=0.6)
-                case 2:
-                    content = f"another value {time.monotonic_ns()}"
-                    self.call(
-                        "store, expired slot",
-                        "store",
-                        bank=BANK,
-                        content=content,
-                        slot=next(self._slots),
-                        importance=0.6,
-                    )
-                case 3:
-                    self.call("update", "update_memory", bank=BANK, memory_id=living, tags=[f"seen-{turn}"])
-                case 4:
-                    self.call("confirm", "confirm", bank=BANK, memory_id=living)
-
-    @property
-    def pid(self) -> int:
-        return self._connection.info.backend_pid
-
-    def call(self, kind: str, function: str, **given: Any) -> list[dict[str, Any]]:
-        written = len(self.tally.writes)
-        rows = super().call(kind, function, **given)
-        self._kinds += [kind] * (len(self.tally.writes) - written)
-        return rows
-
-    def waits(self) -> tuple[dict[str, dict[str, float]], list[SlowCall]]:
-        """The waits since the last time this was asked, by kind, and the slowest calls."""
-        calls = self.watch.calls(self._kinds, self.tally.writes) if self.watch else []
-        found = {
-            kind: {
-                "count": len(times),
-                "p50": _part(times, 0.5),
-                "p99": _part(times, 0.99),
-                "longest": max(times),
-                "lock": max((call.lock for call in calls if call.kind == kind), default=0.0),
-            }
-            for kind, times in sorted(self.tally.milliseconds.items())
-        }
-        self.tally.milliseconds.clear()
-        self.tally.writes.clear()
-        self._kinds.clear()
-        return found, calls[:_SLOWEST]
-
-
-@contextmanager
-def _watched(url: str, writer: _BesideWriter) -> Iterator[None]:
-    """What the writer waits for is looked at meanwhile."""
-    stop = threading.Event()
-    writer.watch = Waits(url, writer.pid)
-    with ThreadPoolExecutor(1) as pool:
-        watching = pool.submit(writer.watch.run, stop)
-        try:
-            yield
-        finally:
-            stop.set()
-        watching.result()
-
-
 def _load(url: str, connection: Connection[Any], memories: int, progress: Progress) -> None:
     connection.execute("SELECT hindsight.create_bank(%s)", (BANK,))
     ((word_index,),) = connection.execute(_WORD_INDEX).fetchall()
@@ -328,7 +230,7 @@ def _rows(numbers: range) -> Iterator[tuple[int, str, str | None, bool]]:
         yield number, f"case {number} {words}", slot, number % 10 == 0
 
 
-def _maintain(url: str, upkeep: Upkeep, writer: _BesideWriter, advance: Callable[[int], None]) -> None:
+def _maintain(url: str, upkeep: Upkeep, writer: BesideWriter, advance: Callable[[int], None]) -> None:
     """Upkeep as a worker does it: maintain, then sweeps until nothing is left, each in a transaction of its own."""
     stop = threading.Event()
     tasks = Counter[str]()
@@ -369,7 +271,3 @@ def _anonymous_memory(pid: int) -> int | None:
     except OSError:
         return None
     return next((1024 * int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon:")), None)
-
-
-def _part(times: list[float], part: float) -> float:
-    return sorted(times)[min(int(part * len(times)), len(times) - 1)]

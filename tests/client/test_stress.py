@@ -17,7 +17,7 @@ from hindsight import cli, stress, stress_expire
 from hindsight.stress_check import Watch, ledger
 from hindsight.stress_waits import Waits
 from hindsight.stress_writer import Known, Writer
-from tests.conftest import Database
+from tests.conftest import TEST_SERVER, Database
 
 
 def test_twenty_writers_lose_nothing_double_nothing_and_meet_no_deadlock(fresh_url: str) -> None:
@@ -79,6 +79,24 @@ def test_a_call_that_waits_for_a_lock_is_told_from_one_that_does_not(fresh_url: 
     assert calls["free"].lock == 0
     writer.close()
     holder.close()
+
+
+@pytest.mark.skipif(TEST_SERVER is not None, reason="the log is that of the embedded server")
+def test_the_server_logs_who_waits_long_for_a_lock(fresh_url: str) -> None:
+    holder, waiter = Database(fresh_url), Database(fresh_url)
+    for setting in ("log_lock_waits = on", "deadlock_timeout = '100ms'"):
+        holder.rows(f"SET {setting}")
+        waiter.rows(f"SET {setting}")
+    pid = waiter.connection.info.backend_pid
+    with ThreadPoolExecutor(1) as pool, holder.connection.transaction():  # which ends before the pool waits
+        holder.rows("SELECT pg_advisory_xact_lock(42)")
+        waiting = pool.submit(waiter.rows, "SELECT pg_advisory_lock(42)")
+        time.sleep(0.5)
+        assert holder.value(stress_expire.LOGGED, (f"process {pid} still waiting for",)) == 1
+        assert holder.value(stress_expire.LOGGED, ("process 0 still waiting for",)) == 0
+    waiting.result()
+    holder.close()
+    waiter.close()
 
 
 class TestAFaultIsSeen:
