@@ -67,7 +67,7 @@ def _types(value: Any) -> Any:
     return None if found is None else [item.lower() for item in found]
 
 
-def _number(value: Any, kind: str = "a number") -> Any:
+def _number(value: Any, kind: str = "a number such as 0.8") -> Any:
     if value is None:
         return None
     try:
@@ -80,11 +80,11 @@ def _number(value: Any, kind: str = "a number") -> Any:
 
 
 def _whole(value: Any) -> Any:
-    number = _number(value, "a whole number")
+    number = _number(value, "a whole number such as 10")
     if number is None:
         return None
     if number != int(number):
-        raise ValueError(f"must be a whole number, got {_shown(value)}")
+        raise ValueError(f"must be a whole number such as 10, got {_shown(value)}")
     if abs(number) >= 2**31:
         raise ValueError(f"is far too large: {_shown(value)}")
     return int(number)

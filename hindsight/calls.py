@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -69,6 +69,28 @@ _TEXTS = {
     "task",
     "purpose",
 }
+_NEEDED = {"bank", "memory_id", "from_id", "to_id", "memory_ids", "message", "role", "finding"}
+_NEEDED_BY = {
+    "store": {"content"},
+    **{name: {"session_id", "claim"} for name in ("extend_claim", "release_session")},
+    "distil": {"session_id", "claim", "sequences", "memories"},
+    "log_turn": {"session_id", "content"},
+    "log_turns": {"session_id", "turns"},
+    **{name: {"session_id"} for name in ("close_session", "working_get")},
+    "working_set": {"session_id", "key"},
+    "extract_turns": {"turns"},
+    "claim_upkeep": {"task", "every"},
+    "note_audit": {"findings"},
+    "note_usage": {"purpose", "model"},
+    "diff": {"since"},
+    "set_policy": {"type"},
+    "set_bank_model": {"model"},
+    "set_thresholds": {"model"},
+    "set_index": {"model"},
+    **{name: {"reason"} for name in ("forget", "forget_matching", "forget_bank", "erase_memory", "erase_bank")},
+}
+"""Arguments without a default, in every function and in some: None leaves an argument out, and these can't be."""
+_OF_ALL_BANKS = {"claim_session", "queue", "distil_waiting"}
 _WHOLE_NUMBERS = {
     "top_k",
     "hops",
@@ -237,6 +259,47 @@ def conversation(context: str | Sequence[str] | None) -> str:
     return "\n".join(lines)
 
 
+def number(value: Any, argument: str) -> float:
+    """A number, also as text."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidArgument(f"{argument} must be a number, got {value!r}", hint="Give a number such as 0.8") from None
+
+
+def json_text(value: Any, argument: str) -> str:
+    """A value as JSON; times and UUIDs as their text.
+
+    Raises InvalidArgument for what would come back as something else (a set, bytes, an object), with its place.
+    """
+    return json.dumps(_plain(value, argument), ensure_ascii=False)
+
+
+def _plain(value: Any, path: str) -> Any:
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, list | tuple):
+        return [_plain(inner, f"{path}[{place}]") for place, inner in enumerate(value)]
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise InvalidArgument(f"{path} has a key that is no text: {key!r}", hint="JSON has texts as keys")
+        return {key: _plain(inner, f"{path}.{key}") for key, inner in value.items()}
+    kind = f"the number {value}" if isinstance(value, float) else f"a {type(value).__name__}"
+    raise InvalidArgument(
+        f"{path} is {kind}, which JSON has no form for",
+        hint="Give objects, lists, texts, numbers, true, false or null",
+    )
+
+
 def vector(embedding: Sequence[float] | None) -> str | None:
     """pgvector's text form."""
     return None if embedding is None else "[" + ",".join(map(repr, embedding)) + "]"
@@ -252,12 +315,14 @@ def call(function: str, arguments: Mapping[str, Any]) -> tuple[TextClause, dict[
     terms = []
     for name, value in arguments.items():
         if value is None:
+            if (name in _NEEDED and function not in _OF_ALL_BANKS) or name in _NEEDED_BY.get(function, ()):
+                raise InvalidArgument(f"{function} needs {name}, got None")
             continue
         if name not in _JSON and isinstance(value, int) and not -(2**31) <= value < 2**31:
             raise InvalidArgument(f"{name} is out of range: {value}")
         if name in _TEXTS and not isinstance(value, str):
             raise InvalidArgument(f"{name} must be a text, got {value!r}")
-        if name in _WHOLE_NUMBERS and not isinstance(value, int):
+        if name in _WHOLE_NUMBERS and (isinstance(value, bool) or not isinstance(value, int)):
             raise InvalidArgument(f"{name} must be a whole number, got {value!r}")
         if name in _FLAGS and not isinstance(value, bool):
             raise InvalidArgument(f"{name} must be true or false, got {value!r}")
@@ -267,7 +332,23 @@ def call(function: str, arguments: Mapping[str, Any]) -> tuple[TextClause, dict[
 
 
 _FORMS: dict[str, Callable[[Any, str], Any]] = {
-    **dict.fromkeys(_JSON, lambda value, _: json.dumps(value, ensure_ascii=False, default=str)),
+    **dict.fromkeys(_JSON, json_text),
+    **dict.fromkeys(
+        (
+            "confidence",
+            "importance",
+            "min_confidence",
+            "min_score",
+            "diversity",
+            "weight",
+            "decay_rate",
+            "floor",
+            "recall_threshold",
+            "merge_threshold",
+            "seconds",
+        ),
+        number,
+    ),
     **dict.fromkeys(
         ("types", "tags", "all_tags", "no_tags", "entities", "clear", "states", "checks", "allowed", "modes"), labels
     ),
@@ -293,7 +374,11 @@ def acting_for(principal: str) -> TextClause:
 def refuse_unstorable(arguments: Mapping[str, Any]) -> None:
     """Raises InvalidContent for a NUL or a lone surrogate anywhere in what is sent: PostgreSQL holds neither."""
     for argument, value in arguments.items():
-        for found in _texts(value):
+        try:
+            texts = list(_texts(value))
+        except RecursionError:
+            raise InvalidArgument(f"{argument} is nested too deep, or holds itself") from None
+        for found in texts:
             if match := _UNSTORABLE.search(found):
                 kind = "NUL character" if match.group() == "\0" else "lone surrogate"
                 raise InvalidContent(
@@ -329,9 +414,11 @@ def translated(error: BaseException) -> HindsightError:
     if code in BY_SQLSTATE:
         return BY_SQLSTATE[code](message, hint=hint)
     if code == "42501":  # the login lacks a role of the schema, or its role may not do this
-        return AccessDenied(message, hint="See the roles hindsight_app and hindsight_reader", sqlstate=code)
+        return AccessDenied(
+            message, hint="The role hindsight_reader may call what reads, hindsight_app also what writes", sqlstate=code
+        )
     if code[:2] == "22":  # data exceptions: a value out of range, malformed, …
-        return InvalidArgument(message, hint=hint, sqlstate=code)
+        return InvalidArgument(message, hint=hint or _HINTS.get(code), sqlstate=code)
     if code == "3F000":
         return SchemaMissing("the database has no schema hindsight yet. Run: hindsight migrate")
     if not code and isinstance(
@@ -341,6 +428,10 @@ def translated(error: BaseException) -> HindsightError:
     if not code or code[:2] in ("08", "28", "3D", "53", "57"):
         return DatabaseUnavailable(f"the database can't be reached: {_first_line(driver)}")
     return DatabaseError(message, hint=hint, sqlstate=code)
+
+
+_HINTS = dict.fromkeys(("22007", "22008", "22015"), "A length of time is a timedelta, seconds, or a text: '7 days'")
+"""For PostgreSQL's errors of format and range of times: only lengths of time are sent as they came."""
 
 
 def _driver_error(error: BaseException) -> BaseException | None:

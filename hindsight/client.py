@@ -101,8 +101,8 @@ class AsyncHindsight(AsyncConversations):
         context: what was said around it, found by but not shown. occurred_at: when it was said; what was forgotten or
         corrected since then does not come back.
         expires_at, ttl: it ends then, or after so long ("7 days"); else as the policy of its type says.
-        supersedes: the memory whose place it takes, whatever the policy. derived_from: those that it was made of; where
-        one of them is forgotten it is not believed any more.
+        supersedes: the memory whose place it takes, whatever the policy; a guess takes that of no statement.
+        derived_from: those that it was made of; where one of them is forgotten it is not believed any more.
         """
         reject_unknown("store", unknown, STORE_ARGUMENTS)
         given = {name: value for name, value in locals().items() if name in STORE_ARGUMENTS and value is not None}

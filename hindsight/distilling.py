@@ -8,7 +8,6 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from anyio.to_thread import run_sync
 
@@ -57,7 +56,7 @@ async def by_model(
     context = {turn.sequence: previous.content for previous, turn in itertools.pairwise([*before, *turns])}
     memories = [
         {
-            **{name: _plain(value) for name, value in dataclasses.asdict(memory).items() if value is not None},
+            **{name: value for name, value in dataclasses.asdict(memory).items() if value is not None},
             "context": context.get(min(memory.turns, default=0)),
         }
         for memory in found.memories
@@ -84,11 +83,6 @@ async def _count(
             completion_tokens=completion_tokens,
             failures=failures,
         )
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
-    return value.isoformat() if isinstance(value, datetime) else str(value) if isinstance(value, UUID) else value
 
 
 def _turns(told: Sequence[dict[str, Any]]) -> list[Turn]:

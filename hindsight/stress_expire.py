@@ -1,8 +1,7 @@
-"""`hindsight stress --expire`: upkeep of a bank of which a tenth has expired, and how long a writer beside it waits."""
+"""`hindsight stress --expire`: upkeep of a bank of which a tenth has expired; how long a writer beside it waits."""
 
 from __future__ import annotations
 
-import itertools
 import os
 import random
 import threading
@@ -13,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import psycopg
 from psycopg import Connection
@@ -21,23 +19,25 @@ from rich.console import Console, RenderableType
 from rich.progress import Progress
 from rich.table import Table
 
+from hindsight.stress_beside import BANK, BesideWriter, watched
 from hindsight.stress_check import Invariant
-from hindsight.stress_writer import Known, Writer
+from hindsight.stress_waits import SlowCall
 from hindsight.tables import pairs_table, visible
 
 SERVER = {
     "shared_buffers": "1GB",
     "maintenance_work_mem": "1GB",
     "max_wal_size": "4GB",
+    "log_lock_waits": "on",
+    "deadlock_timeout": "100ms",  # and whoever waits longer for a lock is logged
     "dynamic_shared_memory_type": "mmap",  # a container's /dev/shm is too small for a parallel build
 }
 """The parameters of the server that it is measured in."""
-BANK = "large"
-WAIT = 100.0  # milliseconds that a writer may wait, 99 times of 100: the longest wait is often the disk's
+WAIT = 100.0  # milliseconds that a writer may wait for a lock, ever; and in all, 99 times of 100
 BATCH = 100  # memories of one sweep: its default
 _WORDS = 20_000
 _SLOTTED = 100  # of so many memories one has a slot
-_ALONE = 20.0  # seconds for which the writer is timed without the upkeep, at most
+_ALONE = 40.0  # seconds for which the writer is timed without the upkeep, at most
 _CHUNK = 10_000  # memories loaded at once
 _LOADERS = 2
 
@@ -59,14 +59,15 @@ _INSERT = """
 _WORD_INDEX = "SELECT pg_get_indexdef('hindsight.memory_words_idx'::regclass)"
 _DROP = "DROP INDEX hindsight.memory_words_idx"  # built after the load, which is quicker
 _READY = ["VACUUM ANALYZE hindsight.memory", "CHECKPOINT"]
-_SAMPLE = """
-    SELECT memory_id, content, slot FROM hindsight.memory AS m JOIN hindsight.bank AS b USING (bank_id)
-    WHERE b.name = 'large' AND (expires_at IS NOT NULL) = %s ORDER BY memory_id LIMIT %s
-"""
 _LEFT = """
     SELECT count(*) FILTER (WHERE archived_at IS NULL AND expires_at <= now()),
            count(*) FILTER (WHERE archived_at IS NOT NULL)
     FROM hindsight.memory AS m JOIN hindsight.bank AS b USING (bank_id) WHERE b.name = 'large'
+"""
+# The log of the server, which hindsight.embedded_server calls so.
+LOGGED = """
+    SELECT count(*) FROM regexp_matches(pg_read_file('server.log'), %s, 'g')
+    WHERE current_setting('log_lock_waits')::boolean
 """
 
 
@@ -74,7 +75,9 @@ _LEFT = """
 class Upkeep:
     """What was measured.
 
-    alone, beside: the writer's waits without and with the upkeep, kind → count and, in milliseconds, p50, p99, longest.
+    alone, beside: the writer's waits without and with the upkeep, kind → count and, in milliseconds, p50, p99, longest,
+    and the longest wait for a lock, as far as it was seen. slowest_alone, slowest: the slowest calls, and what they
+    waited for. logged: how often the server says that the writer waited for a lock over 100 ms.
     tasks: what upkeep did → how many. seconds: load, maintain (counting words, sealing, the first sweep), sweeps.
     memory_bytes: anonymous memory of the upkeep's backend before, and at most; None where /proc does not tell.
     """
@@ -84,6 +87,9 @@ class Upkeep:
     cores: int | None
     alone: dict[str, dict[str, float]] = field(default_factory=dict)
     beside: dict[str, dict[str, float]] = field(default_factory=dict)
+    slowest_alone: list[SlowCall] = field(default_factory=list)
+    slowest: list[SlowCall] = field(default_factory=list)
+    logged: int = 0
     tasks: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     swept_per_second: float = 0.0
@@ -101,7 +107,7 @@ class Upkeep:
 def expire(url: str, memories: int, most_ms: float | None = WAIT) -> Upkeep:
     """Fills a migrated database, lets the writer work alone, then beside the upkeep until nothing is left to put away.
 
-    most_ms: how long the writer may wait (99th percentile); None measures only.
+    most_ms: how long the writer may wait for a lock, and in all (99th percentile); None measures only.
     """
     upkeep = Upkeep(memories, memories // 10, os.cpu_count())
     with (
@@ -111,26 +117,41 @@ def expire(url: str, memories: int, most_ms: float | None = WAIT) -> Upkeep:
         started = time.monotonic()
         _load(url, connection, memories, progress)
         upkeep.seconds["load"] = time.monotonic() - started
-        writer = _BesideWriter(url, connection, memories)
+        writer = BesideWriter(url, connection, memories)
         working = progress.add_task("the writer alone", total=None)
-        writer.work(time.monotonic() + min(_ALONE, memories / 1000))
-        upkeep.alone = writer.waits()
+        with watched(url, writer):
+            writer.work(time.monotonic() + min(_ALONE, memories / 1000))
+        upkeep.alone, upkeep.slowest_alone = writer.waits()
         progress.update(working, description="upkeep beside the writer", total=upkeep.expired)
-        _maintain(url, upkeep, writer, lambda done: progress.update(working, completed=done))
-        upkeep.beside = writer.waits()
+        with watched(url, writer):
+            _maintain(url, upkeep, writer, lambda done: progress.update(working, completed=done))
+        upkeep.beside, upkeep.slowest = writer.waits()
         ((left, archived),) = connection.execute(_LEFT).fetchall()
+        if most_ms is not None:
+            ((upkeep.logged,),) = connection.execute(LOGGED, (f"process {writer.pid} still waiting for",)).fetchall()
     writer.close()
     met = sorted(f"{kind} {sqlstate}" for kind, sqlstate in writer.tally.refused)
-    slow = [
-        f"{kind}: {waits['p99']:.0f} ms"
-        for kind, waits in upkeep.beside.items()
-        if most_ms is not None and waits["p99"] >= most_ms
-    ]
+    slow, locked = (
+        [
+            f"{kind}: {waits[figure]:.0f} ms"
+            for kind, waits in upkeep.beside.items()
+            if most_ms is not None and waits[figure] >= most_ms
+        ]
+        for figure in ("p99", "lock")
+    )
+    locked = [*locked, *([f"the server logged {upkeep.logged} longer waits"] if upkeep.logged else [])]
     upkeep.invariants = [
         Invariant("everything that had expired was put away", [f"{left} are left"] if left else []),
         Invariant("nothing else was put away", [f"{archived} were"] if archived != upkeep.expired else []),
         Invariant("the writer was refused nothing", met),
-        *([] if most_ms is None else [Invariant(f"the writer's waits are under {most_ms:.0f} ms (p99)", slow)]),
+        *(
+            []
+            if most_ms is None
+            else [
+                Invariant(f"the writer waits under {most_ms:.0f} ms for a lock", locked),
+                Invariant(f"its calls take under {most_ms:.0f} ms (p99)", slow),
+            ]
+        ),
     ]
     return upkeep
 
@@ -140,7 +161,7 @@ def lines(upkeep: Upkeep) -> Iterator[RenderableType]:
     yield f"{upkeep.memories} memories, {upkeep.expired} of them expired; {upkeep.cores} cores"
     table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("the writer's waits, ms")
-    for name in ("count", "p50", "p99", "longest", "alone: count", "p50", "p99", "longest"):
+    for name in ("count", "p50", "p99", "longest", "lock", "alone: count", "p50", "p99", "longest", "lock"):
         table.add_column(name, justify="right")
     for kind, waits in upkeep.beside.items():
         figures = [waits, upkeep.alone.get(kind, {})]
@@ -150,6 +171,9 @@ def lines(upkeep: Upkeep) -> Iterator[RenderableType]:
     size = upkeep.memory_bytes
     yield pairs_table(
         {
+            "logged by the server": f"{upkeep.logged} waits of the writer for a lock over 100 ms",
+            "slowest beside": _slowest(upkeep.slowest),
+            "slowest alone": _slowest(upkeep.slowest_alone),
             "upkeep did": ", ".join(f"{task}: {count}" for task, count in upkeep.tasks.items()),
             "time": ", ".join(f"{step} {seconds:.1f} s" for step, seconds in upkeep.seconds.items()),
             "swept": f"{upkeep.swept_per_second:.0f} memories a second, {BATCH} in a transaction",
@@ -162,61 +186,14 @@ def lines(upkeep: Upkeep) -> Iterator[RenderableType]:
         )
 
 
-_DIGITS = {"count": 0, "p50": 1, "p99": 1, "longest": 1}
+_DIGITS = {"count": 0, "p50": 1, "p99": 1, "longest": 1, "lock": 1}
 
 
-class _BesideWriter(Writer):
-    """A writer among memories that are put away: it stores what is new, says expired things again, takes their slots,
-    updates and confirms."""
-
-    def __init__(self, url: str, connection: Connection[Any], memories: int) -> None:
-        super().__init__(url, 0, {BANK: Known()}, can_erase=False)
-        most = max(memories // 20, 100)
-        living = connection.execute(_SAMPLE, (False, most)).fetchall()
-        expired = connection.execute(_SAMPLE, (True, most)).fetchall()
-        self._living: list[UUID] = [memory_id for memory_id, _, _ in living]
-        slotted = [slot for _, _, slot in expired if slot]
-        # Half are said again without the upkeep, the others beside it.
-        self._again = iter([content for _, content, slot in expired if not slot])
-        self._slots = itertools.cycle(slotted or ["slot"])
-
-    def work(self, until: float | threading.Event) -> None:
-        """The operations in turn, until a moment or an event."""
-        draw = random.Random(self._number)  # noqa: S311 for data, not for secrets
-        for turn in itertools.count():
-            if until.is_set() if isinstance(until, threading.Event) else time.monotonic() > until:
-                return
-            living = draw.choice(self._living)
-            match turn % 5:
-                case 0:
-                    self.call(
-                        "store, new", "store", bank=BANK, content=f"a new case {time.monotonic_ns()}", importance=0.6
-                    )
-                case 1 if content := next(self._again, None):
-                    self.call("store, expired content", "store", bank=BANK, content=content, importance=0.6)
-                case 2:
-                    content = f"another value {time.monotonic_ns()}"
-                    self.call(
-                        "store, expired slot",
-                        "store",
-                        bank=BANK,
-                        content=content,
-                        slot=next(self._slots),
-                        importance=0.6,
-                    )
-                case 3:
-                    self.call("update", "update_memory", bank=BANK, memory_id=living, tags=[f"seen-{turn}"])
-                case 4:
-                    self.call("confirm", "confirm", bank=BANK, memory_id=living)
-
-    def waits(self) -> dict[str, dict[str, float]]:
-        """The waits since the last time this was asked."""
-        found = {
-            kind: {"count": len(times), "p50": _part(times, 0.5), "p99": _part(times, 0.99), "longest": max(times)}
-            for kind, times in sorted(self.tally.milliseconds.items())
-        }
-        self.tally.milliseconds.clear()
-        return found
+def _slowest(calls: list[SlowCall]) -> str:
+    return "; ".join(
+        f"{call.kind} {call.milliseconds:.0f} ms ({', '.join(f'{wait} {ms:.0f}' for wait, ms in call.waits.items())})"
+        for call in calls
+    )
 
 
 def _load(url: str, connection: Connection[Any], memories: int, progress: Progress) -> None:
@@ -253,7 +230,7 @@ def _rows(numbers: range) -> Iterator[tuple[int, str, str | None, bool]]:
         yield number, f"case {number} {words}", slot, number % 10 == 0
 
 
-def _maintain(url: str, upkeep: Upkeep, writer: _BesideWriter, advance: Callable[[int], None]) -> None:
+def _maintain(url: str, upkeep: Upkeep, writer: BesideWriter, advance: Callable[[int], None]) -> None:
     """Upkeep as a worker does it: maintain, then sweeps until nothing is left, each in a transaction of its own."""
     stop = threading.Event()
     tasks = Counter[str]()
@@ -294,7 +271,3 @@ def _anonymous_memory(pid: int) -> int | None:
     except OSError:
         return None
     return next((1024 * int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon:")), None)
-
-
-def _part(times: list[float], part: float) -> float:
-    return sorted(times)[min(int(part * len(times)), len(times) - 1)]

@@ -111,7 +111,7 @@ COMMENT ON FUNCTION hindsight._base_forms_v1(tsvector) IS
   'English lexemes with irregular forms replaced by the base form: went by go, children by child.';
 
 -- text_tsv_v1: the lexemes of a text: words of its language, whole identifiers, and bigrams of CJK runs.
--- whole => true for what is stored, false for a query (see _cjk_tsv_v1).
+-- whole => true for what is stored, false for a query (see _cjk_tsv_v1). Raises HM004 (unknown language).
 CREATE OR REPLACE FUNCTION hindsight.text_tsv_v1(language text, content text, whole boolean DEFAULT true)
   RETURNS tsvector
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -128,6 +128,10 @@ DECLARE
     '|(?<=[a-z])\.(?=[a-z])', ' ', 'g');
   lexemes tsvector;
 BEGIN
+  IF NOT pg_catalog.pg_input_is_valid(language, 'regconfig') THEN
+    RAISE EXCEPTION 'unknown text-search configuration %', pg_catalog.quote_literal(pg_catalog."left"(language, 200))
+      USING ERRCODE = 'HM004', HINT = 'SELECT cfgname FROM pg_ts_config lists those of this server.';
+  END IF;
   IF plain ~ '[a-z][A-Z]' THEN -- getUserById, by its parts as well
     words := words || ' ' || (
       SELECT pg_catalog.string_agg(pg_catalog.lower(pg_catalog.regexp_replace(match.groups[1], '([a-z])([A-Z])', '\1 \2', 'g')), ' ')
@@ -166,7 +170,8 @@ BEGIN
   IF labels <> '' THEN
     document := document
       OPERATOR(pg_catalog.||) pg_catalog.setweight(pg_catalog.ts_delete(hindsight.text_tsv_v1(language, labels), pg_catalog.tsvector_to_array(said)), 'B')
-      OPERATOR(pg_catalog.||) pg_catalog.array_to_tsvector(hindsight._entity_lexemes_v1(entities || slot));
+      OPERATOR(pg_catalog.||) pg_catalog.array_to_tsvector(
+        hindsight._entity_lexemes_v1(ARRAY(SELECT pg_catalog.unnest(entities)) || slot));
   END IF;
   IF context <> '' THEN
     document := document OPERATOR(pg_catalog.||) pg_catalog.setweight(hindsight.text_tsv_v1(language, context), 'C');

@@ -52,7 +52,7 @@ BEGIN
     RAISE EXCEPTION 'seconds must lie between 1 and 86400, got %', coalesce(seconds::text, 'NULL')
       USING ERRCODE = 'HM004', HINT = 'A query is asked again within minutes, or not at all.';
   END IF;
-  PERFORM _check_text('query', query, 10000);
+  PERFORM _check_text('query', query, 10000), _check_principal(principal());
   used := _bank_model(NULL, cache_embedding.model);
   IF embedding IS NULL THEN
     RAISE EXCEPTION 'there is no embedding' USING ERRCODE = 'HM010', HINT = 'Embed the query with the bank''s own model.';

@@ -112,6 +112,45 @@ BEGIN
 END
 $$;
 
+-- _true_before: a memory is told again as true since an earlier date. Was it, all the time between? reason is NULL: yes, and a value
+-- of its slot that was thought to be true then ends with it. Otherwise the memory keeps its date, and where another value followed before
+-- that, what it was until then is a row of its own, answerable by date.
+CREATE OR REPLACE FUNCTION hindsight._true_before(
+  held hindsight.memory, again hindsight.memory, said_at timestamptz, OUT reason text)
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  held_since constant timestamptz := coalesce(held.occurred_at, held.created_at);
+  next_at timestamptz;
+  before hindsight.memory := again;
+BEGIN
+  IF again.pending_reason IS NOT NULL OR (again.type = 'hypothesis' AND held.type <> 'hypothesis') THEN
+    reason := 'it keeps its date: an earlier one was told with doubt';
+  ELSIF held.slot IS NOT NULL AND held.pending_reason IS NULL
+        AND EXISTS (SELECT FROM hindsight.memory AS m
+                    WHERE m.bank_id = held.bank_id AND m.slot = held.slot AND m.valid_to > said_at
+                      AND m.deleted_at IS NULL AND m.archived_at IS NULL) THEN
+    reason := pg_catalog.format('it keeps its date: slot %s had another value since then', held.slot);
+    IF again.slot IS NULL AND again.digest <> held.digest THEN -- it has not taken turns, and may lock no other memory
+      RETURN;
+    ELSIF EXISTS (SELECT FROM hindsight.memory AS m
+                  WHERE m.bank_id = held.bank_id AND m.slot = held.slot AND m.digest = again.digest AND m.valid_to > said_at
+                    AND coalesce(m.occurred_at, m.created_at) <= said_at AND m.deleted_at IS NULL AND m.archived_at IS NULL) THEN
+      RETURN; -- it is known that it was
+    END IF;
+    next_at := hindsight._begin_of_next(held, said_at, held_since);
+    IF next_at = held_since THEN
+      reason := NULL;
+      RETURN;
+    END IF;
+    before.slot := held.slot;
+    before.superseded_by := held.memory_id;
+    before.valid_to := next_at;
+    PERFORM hindsight._insert(before), hindsight._record(before.bank_id, 'superseded', before.memory_id, reason, NULL, before);
+  END IF;
+END
+$$;
+
 -- _contest_slot: who holds a slot after a challenge. holder_id is NULL: the challenger may take it, since it was free, or its
 -- holder is superseded now (superseded_id; the challenger is believed from superseded_at on). Otherwise the holder keeps
 -- it, by the policy of the challenger's type, and the challenger was true until valid_to, if it was ever true.
@@ -126,6 +165,7 @@ DECLARE
   changed hindsight.memory;
   policy constant text := hindsight._on_conflict(challenger.bank_id, challenger.type);
   held_since timestamptz;
+  said_last timestamptz;
   keeps_history boolean;
   wins boolean;
 BEGIN
@@ -139,12 +179,13 @@ BEGIN
     RETURN;
   END IF;
   held_since := least(coalesce(holder.occurred_at, holder.created_at), holder.created_at); -- nothing was said in the future
+  said_last := least(hindsight._said_last(holder), holder.created_at);
   keeps_history := policy = 'history' OR hindsight._evolves(holder.content, challenger.content);
   IF (holder.type = 'hypothesis') <> (challenger.type = 'hypothesis') THEN
     wins := holder.type = 'hypothesis';
     reason := CASE WHEN wins THEN 'slot %s had a guess' ELSE 'slot %s has a stated value, and this was inferred' END;
   ELSIF keeps_history OR policy = 'overwrite' OR holder.confidence = challenger.confidence THEN
-    wins := said_at >= held_since;
+    wins := said_at >= said_last;
     reason := CASE WHEN wins AND keeps_history THEN 'slot %s had another value before, which remains answerable by date'
                    WHEN wins THEN 'slot %s had another value' ELSE 'slot %s has a newer value' END;
   ELSE

@@ -169,7 +169,7 @@ COMMENT ON FUNCTION hindsight.update_memory(text, uuid, text, text, text[], doub
 -- conflict for them to solve, HM006. A holder that has expired gives way, unless somebody is at it: nobody is waited for, since two
 -- who exchange their contents would wait for each other.
 CREATE OR REPLACE FUNCTION hindsight._change_unless_taken(
-  action text, before hindsight.memory, after hindsight.memory, reason text)
+  action text, before hindsight.memory, after hindsight.memory, reason text, since timestamptz DEFAULT NULL)
   RETURNS hindsight.memory
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -179,7 +179,7 @@ DECLARE
 BEGIN
   FOR attempt IN 1..10 LOOP
     BEGIN
-      RETURN hindsight._change(action, before, after, reason);
+      RETURN hindsight._change(action, before, after, reason, since);
     EXCEPTION WHEN unique_violation THEN
       SELECT m.* INTO holder FROM hindsight.current_memory AS m
         WHERE m.bank_id = before.bank_id AND m.memory_id <> before.memory_id

@@ -105,9 +105,9 @@ BEGIN
 END
 $$;
 
--- _believe_derived: what was made of memories that are restored is believed again, unless something else that it was made of is gone,
--- or its slot is taken meanwhile. In the order it was made in: what was made of it comes after it.
-CREATE OR REPLACE FUNCTION hindsight._believe_derived(of_bank bigint, ids uuid[])
+-- _believe_again: of these memories, those that stood on something forgotten are believed again, for a reason, unless something else that
+-- they were made of is gone, or their slot is taken meanwhile. In the order they were made in: what was made of one comes after it.
+CREATE OR REPLACE FUNCTION hindsight._believe_again(of_bank bigint, ids uuid[], reason text)
   RETURNS void
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -117,7 +117,7 @@ DECLARE
 BEGIN
   FOR held IN
     SELECT m.* FROM hindsight.current_memory AS m
-    WHERE m.bank_id = of_bank AND m.memory_id IN (SELECT hindsight._derived(of_bank, ids))
+    WHERE m.bank_id = of_bank AND m.memory_id = ANY (ids)
       AND m.pending_reason = hindsight._stands_on_forgotten()
     ORDER BY m.created_at FOR NO KEY UPDATE
   LOOP
@@ -125,8 +125,7 @@ BEGIN
     changed.pending_reason := hindsight._why_pending(held);
     CONTINUE WHEN changed.pending_reason = held.pending_reason;
     BEGIN
-      PERFORM hindsight._change(CASE WHEN changed.pending_reason IS NULL THEN 'believed' ELSE 'doubted' END, held, changed,
-                                'what it stands on is restored');
+      PERFORM hindsight._change(CASE WHEN changed.pending_reason IS NULL THEN 'believed' ELSE 'doubted' END, held, changed, reason);
     EXCEPTION WHEN unique_violation THEN -- it stays pending
       NULL;
     END;
@@ -273,7 +272,7 @@ BEGIN
   changed.deleted_at := NULL;
   changed.pending_reason := _why_pending(held);
   changed := _change_unless_taken('restored', held, changed, reason);
-  PERFORM _believe_derived(opened.bank_id, ARRAY[changed.memory_id]);
+  PERFORM _believe_again(opened.bank_id, ARRAY(SELECT _derived(opened.bank_id, ARRAY[changed.memory_id])), 'what it stands on is restored');
   RETURN _state(changed, clock_timestamp());
 END
 $$;

@@ -134,12 +134,14 @@ DECLARE
                                    ELSE greatest(length(query), (SELECT max(length(q)) FROM unnest(queries) AS q)) END;
 BEGIN
   IF top_k IS NULL OR top_k NOT BETWEEN 1 AND 1000 THEN
-    RAISE EXCEPTION 'top_k must lie between 1 and 1000, got %', coalesce(top_k::text, 'NULL') USING ERRCODE = 'HM004';
+    RAISE EXCEPTION 'top_k must lie between 1 and 1000, got %', coalesce(top_k::text, 'NULL')
+      USING ERRCODE = 'HM004', HINT = 'It is how many memories are returned at most: 10 by default.';
   ELSIF longest > 10000 THEN
     RAISE EXCEPTION 'the query has % characters, at most 10000 are taken', longest
       USING ERRCODE = 'HM004', HINT = 'Ask with the sentence that matters.';
   ELSIF hops NOT BETWEEN 0 AND 1 THEN
-    RAISE EXCEPTION 'hops must be 0 or 1, got %', hops USING ERRCODE = 'HM004';
+    RAISE EXCEPTION 'hops must be 0 or 1, got %', hops
+      USING ERRCODE = 'HM004', HINT = '1 follows links and neighbours in the session, 0 does not.';
   ELSIF diversity > 0 AND top_k > 50 THEN
     RAISE EXCEPTION 'diversity compares every result with every other: at most 50, top_k is %', top_k
       USING ERRCODE = 'HM004', HINT = 'Ask for fewer, or leave diversity out.';

@@ -39,10 +39,10 @@ AS $$
          m.occurred_at, m.created_at, m.confirmed_at, m.completed_at, m.valid_to, m.pending_reason, m.model_id, m.embedding,
          m.document, m.digest
   FROM hindsight.memory AS m
-  WHERE valid_at IS NOT NULL AND m.bank_id = of_bank AND m.deleted_at IS NULL AND m.archived_at IS NULL
-    AND m.valid_to > valid_at AND coalesce(m.occurred_at, m.created_at) <= valid_at
-    AND m.superseded_by IS NOT NULL AND m.pending_reason IS NULL
-    AND (m.expires_at IS NULL OR m.expires_at > at) AND m.changed_at <= coalesce(as_of, m.changed_at)
+  WHERE valid_at IS NOT NULL AND m.bank_id = of_bank AND m.deleted_at IS NULL AND m.archived_at IS NULL AND m.valid_to > valid_at
+    AND coalesce(m.occurred_at, m.created_at) <= valid_at AND m.superseded_by IS NOT NULL AND m.pending_reason IS NULL
+    AND (m.expires_at IS NULL OR m.expires_at > at) AND m.changed_at <= coalesce(as_of, m.changed_at) AND NOT EXISTS ( -- _true_before
+      SELECT FROM hindsight.memory AS h WHERE h.bank_id = m.bank_id AND h.memory_id = m.superseded_by AND h.digest = m.digest AND h.deleted_at <= at)
   UNION ALL
   SELECT v.memory_id, v.content, v.type, v.tags, v.entities, v.slot, v.session_id, v.source, v.confidence, v.metadata,
          v.occurred_at, v.created_at, v.confirmed_at, v.completed_at, v.valid_to, v.pending_reason, v.model_id, v.embedding,

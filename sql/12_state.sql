@@ -54,9 +54,10 @@ COMMENT ON FUNCTION hindsight.state(text, timestamptz, text[]) IS
 --   learned: believed from the start; or (related_id) what a value was before the one that is known already;
 --   corrected: content instead of previous, of the same memory, or (related_id) of the memory whose place this one took;
 --   believed: what was pending, or a guess; doubted: pending again; completed: a todo;
---   forgotten, restored; expired: its time was over; archived: put away by maintain.
--- Left out: what was confirmed or skipped, what was stored as pending, and what changes no content; history has it.
--- What was forgotten is shown: forgetting can be taken back. What was erased is not there. Two indexes by time answer, whatever
+--   forgotten, restored; expired: its time was over, or had been when it was restored; archived: put away by maintain.
+-- Left out: what was confirmed or skipped, what becomes of a pending memory until it is believed, and what changes no content; history
+-- has it. What was forgotten is shown: forgetting can be taken back. What was erased is not there; what it had taken the place of
+-- went without a successor, as if it was forgotten. Two indexes by time answer, whatever
 -- the length of the history. Raises HM001, HM004 (no since, since after until, out of range).
 CREATE OR REPLACE FUNCTION hindsight.diff(bank text, since timestamptz, until timestamptz DEFAULT NULL)
   RETURNS TABLE (at timestamptz, change text, memory_id uuid, content text, previous text, related_id uuid, reason text)
@@ -79,12 +80,12 @@ BEGIN
   RETURN QUERY
     WITH version AS ( -- those that began between the two moments
       SELECT m.memory_id, m.version, m.changed_at, m.content, m.type, m.superseded_by, m.valid_to, m.completed_at,
-             _state(m, m.changed_at) AS state
+             m.pending_reason, _state(m, m.changed_at) AS state
       FROM memory AS m
       WHERE m.bank_id = opened.bank_id AND m.changed_at > diff.since AND m.changed_at <= last_change
       UNION ALL
       SELECT v.memory_id, v.version, v.changed_at, v.content, v.type, v.superseded_by, v.valid_to, v.completed_at,
-             _state(_as_memory(v), v.changed_at)
+             v.pending_reason, _state(_as_memory(v), v.changed_at)
       FROM memory_version AS v
       WHERE v.bank_id = opened.bank_id AND v.changed_at > diff.since AND v.changed_at <= last_change
     ),
@@ -92,11 +93,11 @@ BEGIN
       SELECT n.*, was.content AS old_content, CASE
           WHEN was.state IS NULL THEN
             CASE WHEN n.state = 'live' OR (n.state = 'superseded' AND n.valid_to IS NOT NULL) THEN 'learned' END
-          WHEN was.state = 'deleted' THEN CASE WHEN n.state <> 'deleted' THEN 'restored' END
-          WHEN n.state = 'deleted' THEN 'forgotten'
+          WHEN was.state = 'deleted' THEN CASE WHEN n.state <> 'deleted' AND n.pending_reason IS NULL THEN 'restored' END
+          WHEN n.state = 'deleted' THEN CASE WHEN was.pending_reason IS NULL THEN 'forgotten' END
           WHEN was.state = 'superseded' THEN NULL
           WHEN n.state = 'superseded' THEN CASE WHEN was.state <> 'pending' THEN 'superseded' END
-          WHEN n.state = 'archived' THEN CASE WHEN was.state NOT IN ('archived', 'expired') THEN 'archived' END
+          WHEN n.state = 'archived' THEN CASE WHEN was.state NOT IN ('archived', 'expired', 'pending') THEN 'archived' END
           WHEN was.state = 'live' AND n.state = 'pending' THEN 'doubted'
           WHEN n.state = 'live' AND (was.state = 'pending' OR (was.type = 'hypothesis' AND n.type <> 'hypothesis')) THEN 'believed'
           WHEN n.completed_at IS NOT NULL AND was.completed_at IS NULL THEN 'completed'
@@ -104,7 +105,7 @@ BEGIN
         END AS change
       FROM version AS n
       LEFT JOIN LATERAL (
-        SELECT v.content, v.type, v.completed_at, _state(_as_memory(v), n.changed_at) AS state FROM memory_version AS v
+        SELECT v.content, v.type, v.completed_at, v.pending_reason, _state(_as_memory(v), n.changed_at) AS state FROM memory_version AS v
         WHERE v.bank_id = opened.bank_id AND v.memory_id = n.memory_id AND v.version = n.version - 1) AS was ON true
     ),
     line AS MATERIALIZED (
@@ -112,23 +113,27 @@ BEGIN
              CASE WHEN s.change IN ('learned', 'superseded') THEN s.superseded_by END AS related_id
       FROM step AS s
       WHERE s.change IS NOT NULL
+      UNION ALL
+      SELECT s.changed_at, 'expired', s.memory_id, s.content, NULL, NULL
+      FROM step AS s
+      WHERE s.change = 'restored' AND s.state = 'expired'
       UNION ALL -- what was over by the clock, whether it has been put away since or not
       SELECT m.expires_at, 'expired', m.memory_id, m.content, NULL, NULL
-      FROM current_memory AS m
+      FROM live_memory AS m
       WHERE m.bank_id = opened.bank_id AND m.expires_at > diff.since AND m.expires_at <= last_expiry AND m.expires_at >= m.changed_at
       UNION ALL
       SELECT v.expires_at, 'expired', v.memory_id, v.content, NULL, NULL
       FROM memory_version AS v
       WHERE v.bank_id = opened.bank_id AND v.expires_at > diff.since AND v.expires_at <= last_expiry
         AND v.expires_at >= v.changed_at AND v.expires_at < v.believed_until
-        AND v.deleted_at IS NULL AND v.superseded_by IS NULL AND v.archived_at IS NULL
+        AND v.deleted_at IS NULL AND v.superseded_by IS NULL AND v.archived_at IS NULL AND v.pending_reason IS NULL
     )
-    SELECT l.at, CASE l.change WHEN 'superseded' THEN 'corrected' ELSE l.change END,
-           CASE l.change WHEN 'superseded' THEN l.related_id ELSE l.memory_id END,
-           CASE l.change WHEN 'superseded' THEN newer.content ELSE l.content END,
-           CASE l.change WHEN 'superseded' THEN l.content ELSE l.previous END,
-           CASE l.change WHEN 'superseded' THEN l.memory_id ELSE l.related_id END,
-           event.reason
+    SELECT l.at, CASE told.change WHEN 'superseded' THEN 'corrected' ELSE told.change END,
+           CASE told.change WHEN 'superseded' THEN l.related_id ELSE l.memory_id END,
+           CASE told.change WHEN 'superseded' THEN newer.content ELSE l.content END,
+           CASE told.change WHEN 'superseded' THEN l.content ELSE l.previous END,
+           CASE WHEN told.change = 'superseded' THEN l.memory_id WHEN told.change = l.change THEN l.related_id END,
+           CASE WHEN told.change = l.change THEN event.reason ELSE 'what took its place was erased' END
     FROM line AS l
     LEFT JOIN LATERAL ( -- what took its place, as it was then
       SELECT n.content
@@ -138,6 +143,7 @@ BEGIN
             SELECT m.version, m.content FROM memory AS m WHERE m.bank_id = opened.bank_id AND m.memory_id = l.related_id) AS n
       WHERE l.change = 'superseded'
       ORDER BY n.version LIMIT 1) AS newer ON true
+    CROSS JOIN LATERAL (SELECT CASE WHEN l.change = 'superseded' AND newer.content IS NULL THEN 'forgotten' ELSE l.change END) AS told(change)
     LEFT JOIN LATERAL (
       SELECT e.reason FROM event AS e
       WHERE l.change <> 'expired' AND e.bank_id = opened.bank_id AND e.memory_id = l.memory_id AND e.at >= l.at
@@ -145,7 +151,7 @@ BEGIN
       ORDER BY e.event_id LIMIT 1) AS event ON true
     WHERE NOT (l.change = 'learned' AND EXISTS ( -- one line for a correction: the new memory has taken the place of another
       SELECT FROM line AS o WHERE o.change = 'superseded' AND o.related_id = l.memory_id AND o.at <= l.at))
-    ORDER BY 1, 3;
+    ORDER BY l.at, 3, told.change = 'expired'; -- what is restored when its time was over
 END
 $$;
 COMMENT ON FUNCTION hindsight.diff(text, timestamptz, timestamptz) IS

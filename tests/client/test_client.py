@@ -2,12 +2,15 @@
 
 import asyncio
 import inspect
+import math
+import re
 import subprocess
 import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,13 +27,19 @@ from hindsight import (
     Settings,
     UnknownBank,
     UnknownMemory,
+    calls,
     errors,
+    sync_caller,
+    sync_client,
+    sync_operations,
 )
 from hindsight.database import migrate
 from tests.conftest import Database
 from tests.endpoint import Reply, ScriptedEndpoint
 from tests.pooler import TransactionPooler
 
+CIRCLE: dict[str, Any] = {}
+CIRCLE["itself"] = CIRCLE
 WORDS_ONLY = Settings(embedding_provider="none")
 
 
@@ -216,7 +225,31 @@ def test_many_memories_are_stored_in_their_order_or_not_at_all(client: Any, own_
         (lambda c, b: c.store_many(b, [{"content": None}]), InvalidArgument, "content must be a text"),
         (lambda c, b: c.store(b, "x", tags="[" * 100_000), InvalidContent, "tags are"),
         (lambda c, b: c.store(b, "x", type="opinion"), InvalidArgument, "Types are decision"),
-        (lambda c, b: c.store(b, "x", ttl="soon"), InvalidArgument, "invalid input syntax for type interval"),
+        (lambda c, b: c.store(b, "x", ttl="soon"), InvalidArgument, 'type interval: "soon". A length of time is .*7 days'),
+        (lambda c, b: c.store(b, "x", ttl="300000000 years"), InvalidArgument, "out of range.*7 days"),
+        (lambda c, b: c.store(b, "x", confidence="high"), InvalidArgument, "confidence must be a number, got 'high'. .*0.8"),
+        (lambda c, b: c.store(b, "x", importance=True), InvalidArgument, "importance must be a number, got True"),
+        (lambda c, b: c.recall(b, "x", min_score=[1]), InvalidArgument, r"min_score must be a number, got \[1\]"),
+        (lambda c, b: c.recall(b, "x", top_k=True), InvalidArgument, "top_k must be a whole number, got True"),
+        (lambda c, b: c.store(b, "x", metadata={"a": [1, {"b": {2}}]}), InvalidArgument, r"metadata\.a\[1\]\.b is a set, .*no form.*Give"),
+        (lambda c, b: c.store(b, "x", metadata={"raw": b"1"}), InvalidArgument, "metadata.raw is a bytes"),
+        (lambda c, b: c.store(b, "x", metadata={"e": object()}), InvalidArgument, "metadata.e is a object"),
+        (lambda c, b: c.store(b, "x", metadata={"n": math.nan}), InvalidArgument, "metadata.n is the number nan"),
+        (lambda c, b: c.store(b, "x", metadata={"价格": math.inf}), InvalidArgument, "metadata.价格 is the number inf"),
+        (lambda c, b: c.store(b, "x", metadata={1: 2}), InvalidArgument, "metadata has a key that is no text: 1"),
+        (lambda c, b: c.store(b, "x", metadata=CIRCLE), InvalidArgument, "metadata is nested too deep, or holds itself"),
+        (lambda c, b: c.update(b, uuid.uuid4(), metadata={"s": {1}}), InvalidArgument, "metadata.s is a set"),
+        (lambda c, b: c.recall(b, "x", metadata={"s": {1}}), InvalidArgument, "metadata.s is a set"),
+        (lambda c, b: c.log_turn(b, "s", "user", "x", tool_calls=[object()]), InvalidArgument, r"tool_calls\[0\] is a object"),
+        (lambda c, b: c.set_tags(b, aliases={"a": {"b"}}), InvalidArgument, "aliases.a is a set"),
+        (lambda c, b: c.forget(b, None, "why"), InvalidArgument, "forget needs memory_id, got None"),
+        (lambda c, b: c.forget(None, uuid.uuid4(), "why"), InvalidArgument, "forget needs bank, got None"),
+        (lambda c, b: c.link(b, uuid.uuid4(), None), InvalidArgument, "link needs to_id, got None"),
+        (lambda c, b: c.diff(b, None), InvalidArgument, "diff needs since, got None"),
+        (lambda c, b: c.set_policy(b, None), InvalidArgument, "set_policy needs type, got None"),
+        (lambda c, b: c.log_turn(b, None, "user", "x"), InvalidArgument, "log_turn needs session_id, got None"),
+        (lambda c, b: c.should_recall(b, None), InvalidArgument, "should_recall needs message, got None"),
+        (lambda c, b: c.note_recall(b, None), InvalidArgument, "note_recall needs memory_ids, got None"),
         (lambda c, b: c.store(b, "x", ttl=float("nan")), InvalidArgument, "ttl is not a length of time: nan"),
         (lambda c, b: c.store(b, "x", ttl=True), InvalidArgument, "ttl is not a length of time: True"),
         (lambda c, b: c.store(b, "x", ttl=timedelta(0)), InvalidArgument, "ttl must lie between"),
@@ -253,6 +286,33 @@ def test_a_mistake_is_named_with_its_value_and_the_way_out(
         call(client, own_bank)
     assert "SELECT" not in str(caught.value)
     assert client.recall(own_bank) == []
+
+
+def test_no_argument_that_a_function_needs_can_be_left_out_as_none(db: Database) -> None:
+    called = set(re.findall(r"\b(?:_rows|_value|_transaction|_tasks)\(\s*(?:\w+,\s*)?\"(\w+)\"", "".join(
+        Path(str(module.__file__)).read_text() for module in (sync_client, sync_operations, sync_caller))))  # fmt: skip
+    needed = {
+        row["proname"]: row["needed"]
+        for row in db.rows("""
+            SELECT proname, proargnames[1:pronargs - pronargdefaults] AS needed FROM pg_proc
+            WHERE pronamespace = 'hindsight'::regnamespace AND proname !~ '^_' AND pronargs > pronargdefaults""")
+    }
+    assert {"store", "forget", "diff", "resolve", "set_policy"} <= called
+    for function in (
+        called - {"cached_embedding", "cache_embedding", "register_model", "embed_memory"}
+    ) & needed.keys():
+        for argument in needed[function]:
+            with pytest.raises(InvalidArgument, match=f"{function} needs {argument}, got None"):
+                calls.call(function, {argument: None})
+
+
+def test_times_and_ids_in_metadata_are_kept_as_their_text(client: Any, own_bank: str) -> None:
+    at, identifier = datetime(2026, 3, 1, 9, 30, tzinfo=UTC), uuid.uuid4()
+    given = {"at": at, "day": at.date(), "id": identifier, "list": (1, 2.5, True, None, {"键": "值"})}
+    memory_id = client.store(own_bank, "x y z", metadata=given).memory_id
+    assert client.get(own_bank, memory_id).metadata == {
+        "at": at.isoformat(), "day": "2026-03-01", "id": str(identifier), "list": [1, 2.5, True, None, {"键": "值"}]
+    }  # fmt: skip
 
 
 def test_every_sqlstate_of_the_schema_has_its_own_exception(db: Database) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -13,8 +15,9 @@ from psycopg.types.json import Jsonb
 
 from hindsight import cli, stress, stress_expire
 from hindsight.stress_check import Watch, ledger
+from hindsight.stress_waits import Waits
 from hindsight.stress_writer import Known, Writer
-from tests.conftest import Database
+from tests.conftest import TEST_SERVER, Database
 
 
 def test_twenty_writers_lose_nothing_double_nothing_and_meet_no_deadlock(fresh_url: str) -> None:
@@ -50,6 +53,50 @@ def test_upkeep_of_a_bank_puts_away_what_has_expired_and_nothing_else_beside_a_w
 )
 def test_what_makes_no_sense_is_said_at_once(line: list[str]) -> None:
     assert cli.run(["stress", *line]) == 2
+
+
+def test_a_call_that_waits_for_a_lock_is_told_from_one_that_does_not(fresh_url: str) -> None:
+    holder, stop = Database(fresh_url), threading.Event()
+    holder.call("create_bank", bank="waits")
+    memory_id = holder.one("store", bank="waits", content="The port is 22")["memory_id"]
+    writer = Writer(fresh_url, 0, {"waits": Known()}, can_erase=False)
+    pid = writer._connection.info.backend_pid
+    watch = Waits(fresh_url, pid)
+    with ThreadPoolExecutor(2) as pool:
+        watching = pool.submit(watch.run, stop)
+        writer.call("free", "confirm", bank="waits", memory_id=memory_id)
+        with holder.connection.transaction():
+            holder.rows("SELECT FROM hindsight.memory WHERE memory_id = %s FOR UPDATE", (memory_id,))
+            blocked = pool.submit(writer.call, "blocked", "confirm", bank="waits", memory_id=memory_id)
+            while not holder.value("SELECT cardinality(pg_blocking_pids(%s)) > 0", (pid,)):
+                time.sleep(0.01)
+            time.sleep(0.3)
+        blocked.result()
+        stop.set()
+        watching.result()
+    calls = {call.kind: call for call in watch.calls(["free", "blocked"], writer.tally.writes)}
+    assert 200 < calls["blocked"].lock <= calls["blocked"].milliseconds
+    assert calls["free"].lock == 0
+    writer.close()
+    holder.close()
+
+
+@pytest.mark.skipif(TEST_SERVER is not None, reason="the log is that of the embedded server")
+def test_the_server_logs_who_waits_long_for_a_lock(fresh_url: str) -> None:
+    holder, waiter = Database(fresh_url), Database(fresh_url)
+    for setting in ("log_lock_waits = on", "deadlock_timeout = '100ms'"):
+        holder.rows(f"SET {setting}")
+        waiter.rows(f"SET {setting}")
+    pid = waiter.connection.info.backend_pid
+    with ThreadPoolExecutor(1) as pool, holder.connection.transaction():  # which ends before the pool waits
+        holder.rows("SELECT pg_advisory_xact_lock(42)")
+        waiting = pool.submit(waiter.rows, "SELECT pg_advisory_lock(42)")
+        time.sleep(0.5)
+        assert holder.value(stress_expire.LOGGED, (f"process {pid} still waiting for",)) == 1
+        assert holder.value(stress_expire.LOGGED, ("process 0 still waiting for",)) == 0
+    waiting.result()
+    holder.close()
+    waiter.close()
 
 
 class TestAFaultIsSeen:

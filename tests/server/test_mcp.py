@@ -340,9 +340,9 @@ async def test_types_may_be_written_in_capitals(call):
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
-        ("memory_recall", {"query": "x", "top_k": "five"}, "top_k must be a whole number, got 'five'"),
-        ("memory_recall", {"query": "x", "top_k": 2.5}, "top_k must be a whole number, got 2.5"),
-        ("memory_recall", {"query": "x", "top_k": True}, "top_k must be a whole number, got True"),
+        ("memory_recall", {"query": "x", "top_k": "five"}, "top_k must be a whole number such as 10, got 'five'"),
+        ("memory_recall", {"query": "x", "top_k": 2.5}, "top_k must be a whole number such as 10, got 2.5"),
+        ("memory_recall", {"query": "x", "top_k": True}, "top_k must be a whole number such as 10, got True"),
         ("memory_recall", {"query": "x", "top_k": 10**30}, "top_k is far too large"),
         ("memory_recall", {"query": "x", "tags": 5}, "tags must be a list of texts, got 5"),
         ("memory_recall", {"query": "x", "tags": [["a"]]}, "tags must be a list of texts, got [['a']]"),
@@ -352,7 +352,7 @@ async def test_types_may_be_written_in_capitals(call):
         ("memory_recall", {"query": "x", "time_range": "last week"}, "time_range is not a range of times"),
         ("memory_recall", {"query": "x", "types": "facts"}, "unknown type 'facts'"),
         ("memory_recall", {"query": {"q": 1}}, "query must be text, got {'q': 1}"),
-        ("memory_store", {"content": "x", "confidence": "NaN"}, "confidence must be a number, got 'NaN'"),
+        ("memory_store", {"content": "x", "confidence": "NaN"}, "confidence must be a number such as 0.8, got 'NaN'"),
         ("memory_store", {"content": "x", "confidence": 1.5}, "confidence must lie between 0 and 1, got 1.5"),
         ("memory_store", {"content": "x", "type": "note"}, "unknown type 'note'"),
         ("memory_store", {"content": "x", "metadata": "[" * 99 + "]" * 99}, "metadata must be a JSON object"),
@@ -372,6 +372,12 @@ async def test_types_may_be_written_in_capitals(call):
         ("memory_confirm", {"memory_id": NOBODY, "verdict": "maybe"}, "unknown verdict 'maybe'. It is one of right"),
         ("memory_store", {"content": "x", "ttl": "soon"}, "invalid input syntax for type interval"),
         ("memory_store", {"content": "x", "ttl": "-1 day"}, "ttl must lie between"),
+        (
+            "memory_store",
+            {"content": "x", "ttl": "xyz"},
+            "A length of time is a timedelta, seconds, or a text: '7 days'",
+        ),
+        ("memory_store", {"content": "x", "confidence": "high"}, "confidence must be a number such as 0.8, got 'high'"),
         ("memory_store", {"content": "x", "supersedes": "42"}, "supersedes is not a UUID: '42'"),
     ],
 )

@@ -285,7 +285,10 @@ def test_two_sweeps_at_once_put_each_memory_away_once(db: Database, bank: str) -
     ("held", "told"),
     [
         ({"content": "Alice lives in Paris"}, {"content": "Alice lives in Paris"}),
-        ({"content": "爱丽丝住在上海", "slot": "alice.home"}, {"content": "爱丽丝住在北京", "slot": "alice.home"}),
+        (
+            {"content": "爱丽丝住在上海", "slot": "alice.home", "session_id": "s"},
+            {"content": "爱丽丝住在北京", "slot": "alice.home", "session_id": "s"},
+        ),
     ],
 )
 def test_what_was_said_before_does_not_slip_past_a_forgetting(

@@ -210,6 +210,20 @@ class TestBelief:
         assert db.contents(bank, "port 端口") == [new]
         assert get(db, bank, held)["superseded_by"] == doubtful
 
+    @pytest.mark.parametrize("way", ["confirm", "said clearly"])
+    def test_no_moment_is_without_a_value_when_a_doubtful_one_takes_its_slot(
+        self, db: Database, bank: str, way: str
+    ) -> None:
+        held = store(db, bank, "The port is 22", slot="port")
+        doubtful = store(db, bank, "The port is 2222", slot="port", confidence=0.3)
+        if way == "confirm":
+            db.call("confirm", bank=bank, memory_id=doubtful)
+        else:
+            db.call("store", bank=bank, content="The port is 2222", slot="port", confidence=0.9)
+        ended, began = (get(db, bank, memory_id)["changed_at"] for memory_id in (held, doubtful))
+        assert ended == began
+        assert [row["memory_id"] for row in db.call("state", bank=bank, as_of=began)] == [doubtful]
+
     def test_what_is_rejected_is_forgotten_and_rejecting_twice_changes_nothing(self, db: Database, bank: str) -> None:
         memory_id = store(db, bank, "alice may move", confidence=0.4)
         assert db.one("reject", bank=bank, memory_id=memory_id)["outcome"] == "forgotten"
@@ -351,6 +365,29 @@ class TestCorrection:
         last = db.call("history", bank=bank, memory_id=first)[-1]
         assert (last["action"], last["reason"]) == ("superseded", "superseded by name")
 
+    @pytest.mark.parametrize(("said", "guessed"), [("Lives in Kiel", "Lives in Bonn"), ("住在杭州", "住在上海")])
+    @pytest.mark.parametrize("guess", [{"source": "inferred"}, {"type": "hypothesis"}])
+    def test_a_guess_takes_the_place_of_no_statement_by_name_either(
+        self, db: Database, bank: str, said: str, guessed: str, guess: dict[str, Any]
+    ) -> None:
+        first, known = store(db, bank, said), store(db, bank, "known already")
+        for content in (guessed, "known already"):
+            told: dict[str, Any] = {"bank": bank, "content": content, "confidence": 1.0, "supersedes": first, **guess}
+            assert f"memory {first} is a fact, which a guess cannot supersede" in refused(db, "HM004", "store", **told)
+        assert set(db.contents(bank)) == {said, "known already"}
+        assert get(db, bank, known)["version"] == 1
+        doubtful, other_guess = (
+            store(db, bank, "perhaps", confidence=0.3),
+            store(db, bank, "a guess", source="inferred"),
+        )
+        for number, named in enumerate((doubtful, other_guess)):
+            better = db.one("store", bank=bank, content=f"{guessed} {number}", supersedes=named, **guess)
+            assert (better["outcome"], better["related_id"]) == ("superseding", named), (
+                "of what is not believed, or a guess"
+            )
+        last = db.one("store", bank=bank, content="said now", supersedes=better["memory_id"])
+        assert last["related_id"] == better["memory_id"]
+
     @pytest.mark.parametrize("confidence", [0.6, 0.95])
     def test_a_memory_that_is_there_already_takes_the_place_of_the_one_that_is_named(
         self, db: Database, bank: str, confidence: float
@@ -433,6 +470,118 @@ class TestCorrection:
         assert db.contents(bank) == ["works at company 3"]
 
 
+class TestToldWithAnEarlierDate:
+    """The same is told again, and was true before it was known: no hole in what recall(valid_at) answers."""
+
+    PORT = pytest.mark.parametrize(
+        ("port", "reworded"),
+        [("The deploy port is 8022", "the deploy port is 8022."), ("部署端口是 8022", "部署端口是8022。")],
+    )
+
+    @PORT
+    @pytest.mark.parametrize("in_other_words", [False, True])
+    @pytest.mark.parametrize("slot", [None, "deploy.port"])
+    @pytest.mark.parametrize("dated", [False, True])
+    def test_it_was_true_from_the_earliest_date_on_whichever_was_told_first(
+        self,
+        db: Database,
+        bank: str,
+        toy: str,
+        port: str,
+        reworded: str,
+        in_other_words: bool,
+        slot: str | None,
+        dated: bool,
+    ) -> None:
+        given: dict[str, Any] = {"embedding": NEAR, "model": toy, "slot": slot}
+        first = store(db, bank, port, **given, **({"occurred_at": "2024-01-01Z"} if dated else {}))
+        again = db.one(
+            "store", bank=bank, content=reworded if in_other_words else port, occurred_at="2022-01-01Z", **given
+        )
+        assert (again["outcome"], again["memory_id"]) == ("merged", first)
+        assert db.contents(bank, port, valid_at="2021-07-01Z") == []
+        assert db.contents(bank, port, valid_at="2022-07-01Z") == db.contents(bank, port) == [port]
+        later = db.one("store", bank=bank, content=port, occurred_at="2023-01-01Z", **given)
+        assert later["memory_id"] == first
+        assert db.contents(bank, port, valid_at="2022-07-01Z") == [port]
+
+    @pytest.mark.parametrize("order", [(2019, 2020, 2022), (2020, 2022, 2019), (2022, 2020, 2019)])
+    @pytest.mark.parametrize(("old", "new"), [("works at A", "works at B"), ("在甲公司工作", "在乙公司工作")])
+    def test_what_comes_back_has_each_of_its_times_in_whatever_order_they_are_told(
+        self, db: Database, bank: str, old: str, new: str, order: tuple[int, ...]
+    ) -> None:
+        said = {2019: new, 2020: old, 2022: new}
+        for year in order:
+            store(db, bank, said[year], type="decision", slot="job", occurred_at=f"{year}-01-01Z")
+        for year, expected in ((2018, []), (2019, [new]), (2020, [old]), (2021, [old]), (2022, [new]), (2024, [new])):
+            assert db.contents(bank, "works company 公司", valid_at=f"{year}-07-01Z") == expected, year
+        assert db.contents(bank) == [new]
+
+    @pytest.mark.parametrize(("old", "new"), [("works at A", "works at B"), ("在甲公司工作", "在乙公司工作")])
+    def test_an_earlier_date_does_not_make_it_older_than_what_was_said_in_between(
+        self, db: Database, bank: str, old: str, new: str
+    ) -> None:
+        for content, year in ((new, 2022), (new, 2019), (old, 2020)):
+            store(db, bank, content, type="decision", slot="job", occurred_at=f"{year}-01-01Z")
+        assert db.contents(bank) == [new]
+        for year in range(2019, 2024):
+            assert db.contents(bank, "works company 公司", valid_at=f"{year}-07-01Z") == [new], year
+
+    @pytest.mark.parametrize(("old", "new"), [("works at A", "works at B"), ("在甲公司工作", "在乙公司工作")])
+    def test_what_it_was_before_is_forgotten_and_restored_with_it(
+        self, db: Database, bank: str, old: str, new: str
+    ) -> None:
+        for content, year in ((old, 2020), (new, 2022), (new, 2019)):
+            memory_id = store(db, bank, content, type="decision", slot="job", occurred_at=f"{year}-01-01Z")
+        known = now(db)
+
+        def shown(**given: Any) -> list[str]:
+            return db.contents(bank, "works company 公司", valid_at="2019-07-01Z", **given)
+
+        assert shown() == [new]
+        db.call("forget", bank=bank, memory_id=memory_id, reason="asked to")
+        assert (shown(), shown(as_of=known)) == ([], [new])
+        db.call("restore", bank=bank, memory_id=memory_id)
+        assert shown() == [new]
+
+    def test_told_twice_it_is_known_once(self, db: Database, bank: str) -> None:
+        told: dict[str, Any] = {"bank": bank, "type": "decision", "slot": "job"}
+        outcomes = [
+            db.one("store", content=f"works at {name}", occurred_at=f"{year}-01-01Z", **told)["outcome"]
+            for name, year in (("A", 2020), ("B", 2022), ("B", 2019), ("B", 2019), ("B", 2019))
+        ]
+        assert outcomes == ["stored", "superseding", "merged", "merged", "merged"]
+        assert len(db.call("state", bank=bank, states=["live", "superseded"])) == 3
+
+    def test_a_value_that_was_thought_to_be_true_then_ends_with_it(self, db: Database, bank: str) -> None:
+        told: dict[str, Any] = {"bank": bank, "type": "decision", "slot": "db"}
+        for content, year in (("MySQL 8.0", 2020), ("MySQL 8.4", 2023), ("MySQL 8.4", 2021)):
+            db.call("store", content=content, occurred_at=f"{year}-01-01Z", **told)
+        for year, expected in ((2020, "MySQL 8.0"), (2021, "MySQL 8.4"), (2022, "MySQL 8.4"), (2024, "MySQL 8.4")):
+            assert db.contents(bank, "MySQL", valid_at=f"{year}-07-01Z") == [expected]
+
+    @pytest.mark.parametrize("way", ["slot", "supersedes"])
+    @pytest.mark.parametrize(("old", "new"), [("SSH port is 22", "SSH port is 2222"), ("SSH端口是22", "SSH端口是2222")])
+    def test_what_it_corrected_stays_away_whatever_date_it_gets(
+        self, db: Database, bank: str, old: str, new: str, way: str
+    ) -> None:
+        slot = {"slot": "ssh.port"} if way == "slot" else {}
+        first = store(db, bank, old, occurred_at="2024-01-02Z", **slot)
+        named = {"supersedes": first} if way == "supersedes" else {}
+        second = store(db, bank, new, occurred_at="2024-01-03Z", **slot, **named)
+        again = db.one("store", bank=bank, content=new, occurred_at="2024-01-01Z", **slot)
+        assert (again["outcome"], again["memory_id"]) == ("merged", second)
+        assert db.one("store", bank=bank, content=old, occurred_at="2024-01-02Z", **slot)["outcome"] == "skipped"
+        assert db.contents(bank) == [new]
+
+    @pytest.mark.parametrize("doubt", [{"confidence": 0.3}, {"source": "inferred"}])
+    def test_a_guess_moves_no_date(self, db: Database, bank: str, doubt: dict[str, Any]) -> None:
+        first = store(db, bank, "alice lives in Kiel", occurred_at="2024-01-01Z")
+        again = db.one("store", bank=bank, content="alice lives in Kiel", occurred_at="2022-01-01Z", **doubt)
+        assert "it keeps its date: an earlier one was told with doubt" in again["reasons"]
+        assert get(db, bank, first)["occurred_at"] == datetime(2024, 1, 1, tzinfo=UTC)
+
+
 # ---- expiry ---------------------------------------------------------------------------------------------
 
 
@@ -485,7 +634,9 @@ class TestExpiry:
     def test_what_has_expired_is_gone_at_once_from_every_channel_with_no_sweeper_running(
         self, db: Database, bank: str, toy: str, content: str
     ) -> None:
-        store(db, bank, content, ttl="400 ms", slot="door", session_id="s", tags=["door"], embedding=NEAR, model=toy)
+        memory_id = store(
+            db, bank, content, ttl="1 hour", slot="door", session_id="s", tags=["door"], embedding=NEAR, model=toy
+        )
         ways: list[dict[str, Any]] = [
             {"query": content},
             {"embedding": NEAR},
@@ -494,7 +645,7 @@ class TestExpiry:
             {},
         ]
         assert all(db.contents(bank, **way) == [content] for way in ways)
-        db.rows("SELECT pg_sleep(0.45)")
+        age(db, memory_id, "expires_at", 0)
         assert all(db.contents(bank, **way) == [] for way in ways)
 
     @pytest.mark.parametrize(
@@ -663,6 +814,23 @@ class TestForgetting:
         assert fresh["outcome"] == "stored"
         assert fresh["memory_id"] != first
         assert db.contents(bank) == [content]
+
+    @pytest.mark.parametrize(
+        ("bob", "dan"),
+        [("The CEO is Bob", "The CEO is Dan"), ("公司的首席执行官是王伟", "公司的首席执行官是李娜")],
+    )
+    @pytest.mark.parametrize("session", [None, "another"])
+    def test_another_value_of_the_slot_that_was_told_elsewhere_is_other_information_and_comes_in(
+        self, db: Database, bank: str, bob: str, dan: str, session: str | None
+    ) -> None:
+        said_at = now(db) - timedelta(days=2)
+        first = store(db, bank, bob, slot="company.ceo", occurred_at=said_at, session_id="old")
+        db.call("forget", bank=bank, memory_id=first, reason="she is not")
+        told: dict[str, Any] = {"slot": "company.ceo", "occurred_at": said_at + timedelta(days=1)}
+        assert db.one("store", bank=bank, content=dan, session_id="old", **told)["outcome"] == "skipped"
+        assert db.one("store", bank=bank, content=dan, session_id=session, **told)["outcome"] == "stored"
+        assert db.one("store", bank=bank, content=bob, session_id=session, **told)["outcome"] == "skipped"
+        assert db.contents(bank) == [dan]
 
     def test_a_whole_bank_is_forgotten_in_one_statement_and_another_is_untouched(
         self, db: Database, bank: str, other_bank: str
@@ -869,6 +1037,24 @@ class TestWhatStandsOnAForgottenMemory:
         for unknown in (uuid.uuid4(), None):
             assert "has no memory" in refused(db, "HM002", "store", bank=bank, content=content, derived_from=[unknown])
 
+    @pytest.mark.parametrize("relation", [None, "derived_from"])
+    def test_what_is_unlinked_from_it_stands_on_it_no_more(
+        self, db: Database, bank: str, chain: list[uuid.UUID], relation: str | None
+    ) -> None:
+        source, summary, month, beside = chain
+        db.call("forget", bank=bank, memory_id=source, reason="asked to")
+        db.call("forget", bank=bank, memory_id=beside, reason="asked to")
+        db.call("unlink", bank=bank, from_id=summary, to_id=source, relation="related")
+        assert self.states(db, bank, chain) == ["deleted", "pending", "pending", "deleted"]
+        assert db.one("unlink", bank=bank, from_id=summary, to_id=source, relation=relation)["unlink"] == 1
+        assert self.states(db, bank, chain) == ["deleted", "live", "pending", "deleted"], (
+            "the other one stands on tea, too"
+        )
+        db.call("unlink", bank=bank, from_id=month, to_id=beside)
+        assert self.states(db, bank, chain) == ["deleted", "live", "live", "deleted"]
+        last = db.call("history", bank=bank, memory_id=month)[-1]
+        assert (last["action"], last["reason"]) == ("believed", "what it stood on was unlinked")
+
     def test_somebody_who_knows_may_confirm_it(self, db: Database, bank: str, chain: list[uuid.UUID]) -> None:
         db.call("forget", bank=bank, memory_id=chain[0], reason="asked to")
         assert db.one("confirm", bank=bank, memory_id=chain[1])["confirm"] == "live"
@@ -1036,6 +1222,50 @@ class TestDiff:
         assert self.lines(db, bank, expired) == [
             ("archived", "trivial", None, None, "of little importance for 30 days")
         ]
+
+    @pytest.mark.parametrize("content", ["alice may move", "用户可能搬家"])
+    def test_what_becomes_of_a_memory_that_was_never_believed_is_not_told(
+        self, db: Database, bank: str, content: str
+    ) -> None:
+        start = now(db)
+        doubtful, expired, old = (
+            store(db, bank, f"{content} {number}", confidence=0.3, **given)
+            for number, given in enumerate([{}, {"ttl": "20 ms"}, {}])
+        )
+        db.call("forget", bank=bank, memory_id=doubtful, reason="asked to")
+        db.call("restore", bank=bank, memory_id=doubtful)
+        db.call("reject", bank=bank, memory_id=doubtful)
+        age(db, old, "changed_at", 31)
+        db.rows("SELECT pg_sleep(0.03)")
+        db.call("sweep", bank=bank)
+        assert get(db, bank, expired)["state"] == get(db, bank, old)["state"] == "archived"
+        assert self.lines(db, bank, start) == []
+
+    @pytest.mark.parametrize("content", ["alice is on the train", "用户在火车上"])
+    def test_what_is_restored_after_its_time_was_over_is_told_to_be_over(
+        self, db: Database, bank: str, content: str
+    ) -> None:
+        memory_id = store(db, bank, content, ttl="1 hour")
+        start = now(db)
+        db.call("forget", bank=bank, memory_id=memory_id, reason="asked to")
+        age(db, memory_id, "expires_at", 0)
+        assert db.one("restore", bank=bank, memory_id=memory_id, reason="a mistake")["restore"] == "expired"
+        assert self.lines(db, bank, start) == [
+            ("forgotten", content, None, None, "asked to"),
+            ("restored", content, None, None, "a mistake"),
+            ("expired", content, None, None, None),
+        ]
+
+    @pytest.mark.parametrize(("old", "new"), [("The port is 22", "The port is 2222"), ("端口是22", "端口是2222")])
+    def test_what_an_erased_memory_took_the_place_of_went_without_a_successor(
+        self, db: Database, bank: str, old: str, new: str
+    ) -> None:
+        first = store(db, bank, old, slot="port")
+        start = now(db)
+        second = store(db, bank, new, slot="port")
+        db.call("erase_memory", bank=bank, memory_id=second, reason="at their request")
+        assert self.lines(db, bank, start) == [("forgotten", old, None, None, "what took its place was erased")]
+        assert db.call("diff", bank=bank, since=start)[0]["memory_id"] == first
 
     def test_a_value_of_before_that_is_told_late_names_the_one_that_is_known(self, db: Database, bank: str) -> None:
         held = store(db, bank, "works at B", type="decision", slot="job", occurred_at="2024-01-01Z")

@@ -100,7 +100,7 @@ BEGIN
     RAISE EXCEPTION 'a bank needs a name of 1 to 200 characters without spaces around it, got %', coalesce(quote_literal(bank), 'NULL')
       USING ERRCODE = 'HM004', HINT = 'For example ''alice'' or ''team/search''.';
   END IF;
-  PERFORM _check_bank_name(bank);
+  PERFORM _check_bank_name(bank), _check_principal(principal());
   -- The name is kept in every row, and a dump must find it again: PostgreSQL's own, or an extension's with its schema.
   SELECT CASE WHEN n.nspname = 'pg_catalog' THEN c.cfgname::text ELSE format('%I.%I', n.nspname, c.cfgname) END
     INTO known_language
@@ -162,9 +162,10 @@ AS $$
 DECLARE
   opened constant bank := _open_bank(bank, 'owner');
 BEGIN
-  IF rights IS NULL OR rights NOT IN ('reader', 'writer', 'owner') OR coalesce(principal, '') = '' THEN
-    RAISE EXCEPTION 'cannot grant % to %', coalesce(quote_literal(rights), 'NULL'), coalesce(quote_literal(principal), 'NULL')
-      USING ERRCODE = 'HM004', HINT = 'Rights are ''reader'', ''writer'' or ''owner''; the principal is a name.';
+  PERFORM _check_principal(principal);
+  IF (rights IN ('reader', 'writer', 'owner')) IS NOT TRUE THEN
+    RAISE EXCEPTION 'cannot grant % to %', coalesce(quote_literal(rights), 'NULL'), quote_literal(principal)
+      USING ERRCODE = 'HM004', HINT = 'Rights are ''reader'', ''writer'' or ''owner''.';
   END IF;
   IF rights <> 'owner' THEN
     PERFORM _keep_an_owner(opened, principal);

@@ -7,7 +7,8 @@ CREATE OR REPLACE FUNCTION hindsight._check_unit(argument text, value double pre
 AS $$
 BEGIN
   IF NOT value BETWEEN 0 AND 1 THEN -- NaN sorts above every number
-    RAISE EXCEPTION '% must lie between 0 and 1, got %', argument, value USING ERRCODE = 'HM004';
+    RAISE EXCEPTION '% must lie between 0 and 1, got %', argument, value
+      USING ERRCODE = 'HM004', HINT = 'Give a number such as 0.8, or leave it out.';
   END IF;
 END
 $$;
@@ -19,7 +20,8 @@ CREATE OR REPLACE FUNCTION hindsight._check_most(most integer)
 AS $$
 BEGIN
   IF (most BETWEEN 1 AND 10000) IS NOT TRUE THEN
-    RAISE EXCEPTION 'most must lie between 1 and 10000, got %', coalesce(most::text, 'NULL') USING ERRCODE = 'HM004';
+    RAISE EXCEPTION 'most must lie between 1 and 10000, got %', coalesce(most::text, 'NULL')
+      USING ERRCODE = 'HM004', HINT = 'It is how many rows are returned: 100 by default.';
   END IF;
 END
 $$;
@@ -112,7 +114,33 @@ BEGIN
 END
 $$;
 
--- _check_labels: raises HM005 for more than 100 tags or entities, or one of more than 200 characters.
+-- _check_list: raises HM004 for an array of arrays.
+CREATE OR REPLACE FUNCTION hindsight._check_list(argument text, value anyarray)
+  RETURNS void
+  LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+  IF pg_catalog.array_ndims(value) > 1 THEN
+    RAISE EXCEPTION '% must be a plain list, got an array of % dimensions', argument, pg_catalog.array_ndims(value)
+      USING ERRCODE = 'HM004', HINT = 'For example ''{a,b}'', not ''{{a},{b}}''.';
+  END IF;
+END
+$$;
+
+-- _check_principal: raises HM004 for a name that is empty, or too long to be kept.
+CREATE OR REPLACE FUNCTION hindsight._check_principal(name text)
+  RETURNS void
+  LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+  IF coalesce(name, '') = '' OR pg_catalog.length(name) > 200 THEN
+    RAISE EXCEPTION 'a principal''s name has % characters', coalesce(pg_catalog.length(name), 0)
+      USING ERRCODE = 'HM004', HINT = 'It has 1 to 200: of a login, or what hindsight.principal is set to.';
+  END IF;
+END
+$$;
+
+-- _check_labels: raises HM004 for an array of arrays, HM005 for more than 100 tags or entities, or one of more than 200 characters.
 CREATE OR REPLACE FUNCTION hindsight._check_labels(argument text, labels text[])
   RETURNS void
   LANGUAGE plpgsql IMMUTABLE
@@ -120,6 +148,7 @@ AS $$
 DECLARE
   longest constant integer := (SELECT max(pg_catalog.length(l)) FROM pg_catalog.unnest(labels) AS l);
 BEGIN
+  PERFORM hindsight._check_list(argument, labels);
   IF pg_catalog.cardinality(labels) > 100 OR longest > 200 THEN
     RAISE EXCEPTION '% are % of up to % characters, at most 100 of 200 are taken', argument, pg_catalog.cardinality(labels), longest
       USING ERRCODE = 'HM005', HINT = 'Keep what a memory is about; other data belong into metadata.';

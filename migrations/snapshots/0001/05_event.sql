@@ -96,14 +96,15 @@ BEGIN ATOMIC
 END;
 
 -- _change: writes a memory's new values, after keeping the version that they replace, and leaves an event.
--- The caller holds the row's lock, and passes the row as it was read under it and as it shall be.
+-- The caller holds the row's lock, and passes the row as it was read under it and as it shall be. since: when what it takes the place of
+-- ended, so that no moment is without a value; else now.
 CREATE OR REPLACE FUNCTION hindsight._change(
-  action text, before hindsight.memory, after hindsight.memory, reason text DEFAULT NULL)
+  action text, before hindsight.memory, after hindsight.memory, reason text DEFAULT NULL, since timestamptz DEFAULT NULL)
   RETURNS hindsight.memory
   LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-  at constant timestamptz := greatest(pg_catalog.clock_timestamp(), before.changed_at + interval '1 microsecond');
+  at constant timestamptz := greatest(coalesce(since, pg_catalog.clock_timestamp()), before.changed_at + interval '1 microsecond');
 BEGIN
   PERFORM hindsight._keep_version(before, at);
   UPDATE hindsight.memory AS m

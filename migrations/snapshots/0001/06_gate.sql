@@ -17,19 +17,30 @@ BEGIN
 END
 $$;
 
--- _went_after: whether a memory was forgotten after that time, or corrected by something that was said later and that still holds.
+-- _said_last: when a memory was last said: by its date, or by one that it had before an earlier one was told (_true_before).
+CREATE OR REPLACE FUNCTION hindsight._said_last(m hindsight.memory)
+  RETURNS timestamptz
+  LANGUAGE sql STABLE
+RETURN greatest(coalesce(m.occurred_at, m.created_at), (
+  SELECT max(coalesce(v.occurred_at, v.created_at)) FROM hindsight.memory_version AS v
+  WHERE v.bank_id = m.bank_id AND v.memory_id = m.memory_id AND v.digest = m.digest));
+
+-- _went_after: whether a memory was forgotten after that time, or corrected by something else that was said later and that still holds.
 CREATE OR REPLACE FUNCTION hindsight._went_after(
-  of_bank bigint, deleted_at timestamptz, superseded_by uuid, said_at timestamptz)
+  of_bank bigint, of_digest bytea, deleted_at timestamptz, superseded_by uuid, said_at timestamptz)
   RETURNS boolean
   LANGUAGE sql STABLE
 RETURN deleted_at > said_at
   OR (deleted_at IS NULL
-      AND EXISTS (SELECT FROM hindsight.current_memory AS s
+      AND EXISTS (SELECT FROM hindsight.memory AS s
                   WHERE s.bank_id = of_bank AND s.memory_id = _went_after.superseded_by
-                    AND coalesce(s.occurred_at, s.created_at) > said_at));
+                    AND s.deleted_at IS NULL AND s.superseded_by IS NULL AND s.archived_at IS NULL
+                    AND s.digest <> of_digest AND hindsight._said_last(s) > said_at));
 
 -- _gone: the memory for whose sake what was said at that time does not come back: it went after that (_went_after), and had the same
--- content (also one that was changed in place since, or the same in other words), or was forgotten and had the same slot. At most one.
+-- content (also one that was changed in place since, or the same in other words), or was forgotten, had the same slot and came from the
+-- same session: distilled once more, that may put it into any words. Another session's value of the slot is other information.
+-- At most one.
 CREATE OR REPLACE FUNCTION hindsight._gone(fresh hindsight.memory, said_at timestamptz)
   RETURNS SETOF hindsight.memory
   LANGUAGE plpgsql STABLE
@@ -41,7 +52,7 @@ BEGIN
   RETURN QUERY
     SELECT m.* FROM hindsight.memory AS m
     WHERE m.bank_id = fresh.bank_id AND m.digest = fresh.digest AND (m.deleted_at IS NOT NULL OR m.superseded_by IS NOT NULL)
-      AND hindsight._went_after(m.bank_id, m.deleted_at, m.superseded_by, said_at)
+      AND hindsight._went_after(m.bank_id, m.digest, m.deleted_at, m.superseded_by, said_at)
     ORDER BY m.deleted_at DESC NULLS LAST
     LIMIT 1;
   IF NOT FOUND THEN -- a content that was changed in place
@@ -52,16 +63,17 @@ BEGIN
       ORDER BY m.deleted_at DESC NULLS LAST
       LIMIT 1;
   END IF;
-  IF NOT FOUND AND fresh.slot IS NOT NULL THEN
+  IF NOT FOUND AND fresh.slot IS NOT NULL AND fresh.session_id IS NOT NULL THEN
     RETURN QUERY
       SELECT m.* FROM hindsight.memory AS m
-      WHERE m.bank_id = fresh.bank_id AND m.slot = fresh.slot AND m.deleted_at IS NOT NULL AND m.deleted_at > said_at
+      WHERE m.bank_id = fresh.bank_id AND m.slot = fresh.slot AND m.session_id = fresh.session_id
+        AND m.deleted_at IS NOT NULL AND m.deleted_at > said_at
       LIMIT 1;
   END IF;
   IF NOT FOUND THEN -- the same in other words, among the five hundred that went last
     RETURN QUERY
       WITH latest AS MATERIALIZED (
-        SELECT m.memory_id, m.content, m.deleted_at, m.superseded_by, m.model_id, m.embedding
+        SELECT m.memory_id, m.content, m.digest, m.deleted_at, m.superseded_by, m.model_id, m.embedding
         FROM hindsight.memory AS m
         WHERE m.bank_id = fresh.bank_id AND (m.deleted_at IS NOT NULL OR m.superseded_by IS NOT NULL) AND m.changed_at > said_at
         ORDER BY m.changed_at DESC LIMIT 500
@@ -73,7 +85,7 @@ BEGIN
       )
       SELECT m.*
       FROM near AS n JOIN hindsight.memory AS m ON m.bank_id = fresh.bank_id AND m.memory_id = n.memory_id
-      WHERE hindsight._went_after(fresh.bank_id, n.deleted_at, n.superseded_by, said_at)
+      WHERE hindsight._went_after(fresh.bank_id, n.digest, n.deleted_at, n.superseded_by, said_at)
         AND hindsight._says_the_same(n.content, fresh.content)
       LIMIT 1;
   END IF;
@@ -117,7 +129,8 @@ BEGIN
 END
 $$;
 
--- _united: a memory with what another that says the same has beside it, but for metadata, confidence and confirmations.
+-- _united: a memory with what another that says the same has beside it, but for metadata, confidence and confirmations. It was true
+-- from the earlier of the two dates on, whichever was told first.
 CREATE OR REPLACE FUNCTION hindsight._united(kept hindsight.memory, other hindsight.memory)
   RETURNS hindsight.memory
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
@@ -130,7 +143,8 @@ BEGIN
   united.slot := coalesce(kept.slot, other.slot);
   united.context := coalesce(kept.context, other.context);
   united.source := coalesce(kept.source, other.source);
-  united.occurred_at := coalesce(kept.occurred_at, other.occurred_at);
+  united.occurred_at := CASE WHEN coalesce(other.occurred_at, other.created_at) < coalesce(kept.occurred_at, kept.created_at)
+                          THEN coalesce(other.occurred_at, other.created_at) ELSE kept.occurred_at END;
   united.importance := greatest(kept.importance, other.importance);
   united.confirmed_at := greatest(kept.confirmed_at, other.confirmed_at);
   united.expires_at := CASE WHEN kept.expires_at IS NOT NULL AND other.expires_at IS NOT NULL
@@ -149,6 +163,8 @@ AS $$
 DECLARE
   merged hindsight.memory := hindsight._united(held, again);
   contest record;
+  since timestamptz; -- when another value of the slot ended
+  earlier record;
   is_echo constant boolean := held.digest = again.digest OR again.source = 'inferred' OR again.session_id = held.session_id;
 BEGIN
   reasons := ARRAY[CASE WHEN held.digest = again.digest THEN 'the same content was stored before'
@@ -199,6 +215,7 @@ BEGIN
      AND (held.slot IS NULL OR held.pending_reason IS NOT NULL) THEN
     SELECT c.* INTO contest FROM hindsight._contest_slot(merged, coalesce(again.occurred_at, again.created_at)) AS c;
     superseded_id := contest.superseded_id;
+    since := contest.superseded_at;
     IF contest.holder_id IS NOT NULL AND held.pending_reason IS NOT NULL THEN
       merged.superseded_by := contest.holder_id;
       merged.valid_to := contest.valid_to;
@@ -208,13 +225,22 @@ BEGIN
       reasons := reasons || contest.reason;
     END IF;
   END IF;
-  PERFORM hindsight._change('merged', held, merged, reasons[1]);
+  IF merged.occurred_at IS DISTINCT FROM held.occurred_at THEN
+    SELECT e.* INTO earlier FROM hindsight._true_before(held, again, merged.occurred_at) AS e;
+    IF earlier.reason IS NOT NULL THEN
+      merged.occurred_at := held.occurred_at;
+      reasons := reasons || earlier.reason;
+    END IF;
+  END IF;
+  PERFORM hindsight._change('merged', held, merged, reasons[1], since);
 END
 $$;
 
--- _supersede: the memory that was named gives way to another. Returns its id.
--- Raises HM002 (no such memory, or forgotten), HM006 (superseded already).
-CREATE OR REPLACE FUNCTION hindsight._supersede(opened hindsight.bank, old_id uuid, new_id uuid, said_at timestamptz)
+-- _supersede: the memory that was named gives way to another, told as fresh. Returns its id. A guess takes the place of no statement
+-- that is believed, by name as little as by slot.
+-- Raises HM002 (no such memory, or forgotten), HM004 (a guess for a statement), HM006 (superseded already).
+CREATE OR REPLACE FUNCTION hindsight._supersede(
+  opened hindsight.bank, old_id uuid, new_id uuid, fresh hindsight.memory, said_at timestamptz)
   RETURNS uuid
   LANGUAGE plpgsql VOLATILE
 AS $$
@@ -227,6 +253,10 @@ BEGIN
   ELSIF held.superseded_by IS NOT NULL THEN
     RAISE EXCEPTION 'memory % was superseded by % already', old_id, held.superseded_by
       USING ERRCODE = 'HM006', HINT = 'Supersede that one, or store without supersedes.';
+  ELSIF fresh.type = 'hypothesis' AND held.type <> 'hypothesis' AND hindsight._state(held, pg_catalog.clock_timestamp()) = 'live' THEN
+    RAISE EXCEPTION 'memory % is a %, which a guess cannot supersede', old_id, held.type
+      USING ERRCODE = 'HM004',
+            HINT = 'Store the guess without supersedes; or, where somebody said it, with source ''user'', ''document'' or ''tool'' and another type.';
   END IF;
   changed.superseded_by := new_id;
   IF hindsight._on_conflict(held.bank_id, held.type) = 'history' THEN

@@ -33,7 +33,7 @@ $$;
 -- outcome: stored; merged (memory_id is the memory that says the same); pending; superseding (related_id is the memory whose
 -- place it took); superseded (related_id holds the slot); skipped (memory_id is NULL, or the memory that was corrected).
 -- confidence and importance lie in [0, 1]; NULL confidence means 0.9, of what was inferred 0.6. supersedes names a memory
--- whose place it takes in any case; derived_from those that it was made of, which it does not outlive. It ends at
+-- whose place it takes, whatever the policy (a guess takes that of no statement); derived_from those that it was made of, which it does not outlive. It ends at
 -- expires_at, or after ttl, or when the policy of its type says. embedding comes with the model that made it.
 -- Raises HM001, HM002 (supersedes, derived_from), HM003, HM004, HM005, HM010, HM011, HM012.
 CREATE OR REPLACE FUNCTION hindsight.store(
@@ -65,7 +65,7 @@ BEGIN
           _check_optional_text('slot', store.slot, 200), _check_type(store.type),
           _check_unit('confidence', store.confidence), _check_unit('importance', store.importance),
           _check_labels('tags', store.tags), _check_labels('entities', store.entities),
-          _check_object('metadata', store.metadata), _check_time('occurred_at', store.occurred_at),
+          _check_list('derived_from', store.derived_from), _check_object('metadata', store.metadata), _check_time('occurred_at', store.occurred_at),
           _check_time('expires_at', store.expires_at), _check_source(store.source), _check_ttl(store.ttl, store.expires_at);
   IF store.expires_at <= clock_timestamp() THEN
     RAISE EXCEPTION 'expires_at % has passed already', store.expires_at
@@ -120,10 +120,12 @@ BEGIN
     fresh.tags := ARRAY(SELECT t.tag FROM unnest(fresh.tags) WITH ORDINALITY AS t(tag, place)
                         WHERE t.tag = ANY (opened.allowed_tags) ORDER BY t.place);
   END IF;
-  -- Whoever may lock several memories takes turns; a pending one that has a slot contends for it when it is believed.
+  -- Whoever may lock several memories takes turns; a pending one that has a slot contends for it when it is believed, and a value
+  -- that was true before it was known may end another (_true_before).
   IF store.slot IS NOT NULL OR store.supersedes IS NOT NULL OR store.derived_from <> '{}'
      OR EXISTS (SELECT FROM current_memory AS m
-                WHERE m.bank_id = opened.bank_id AND m.digest = fresh.digest AND m.slot IS NOT NULL AND m.pending_reason IS NOT NULL) THEN
+                WHERE m.bank_id = opened.bank_id AND m.digest = fresh.digest AND m.slot IS NOT NULL
+                  AND (m.pending_reason IS NOT NULL OR store.occurred_at < coalesce(m.occurred_at, m.created_at))) THEN
     PERFORM _take_turns(opened.bank_id);
   END IF;
   IF store.session_id IS NOT NULL THEN
@@ -171,7 +173,7 @@ BEGIN
       outcome := 'merged';
       BEGIN
         IF store.supersedes <> memory_id THEN -- first: the slot of the one that was named is free then
-          related_id := _supersede(opened, store.supersedes, memory_id, said_at);
+          related_id := _supersede(opened, store.supersedes, memory_id, fresh, said_at);
         END IF;
         SELECT gates || g.reasons, coalesce(related_id, g.superseded_id) INTO reasons, related_id
           FROM _merge(held, fresh, store.confidence IS NOT NULL) AS g;
@@ -188,7 +190,7 @@ BEGIN
       fresh.valid_to := NULL;
       begins := NULL;
       IF store.supersedes IS NOT NULL THEN
-        related_id := _supersede(opened, store.supersedes, fresh.memory_id, said_at);
+        related_id := _supersede(opened, store.supersedes, fresh.memory_id, fresh, said_at);
         begins := (SELECT m.changed_at FROM memory AS m WHERE m.bank_id = opened.bank_id AND m.memory_id = related_id);
         outcome := 'superseding';
         reasons := reasons || 'it takes the place of the memory that was named'::text;

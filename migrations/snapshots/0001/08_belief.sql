@@ -36,6 +36,7 @@ DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'writer');
   held memory;
   changed memory;
+  since timestamptz;
 BEGIN
   PERFORM _check_optional_text('reason', reason, 2000), _take_turns(opened.bank_id);
   held := _lock_current(opened, memory_id);
@@ -48,10 +49,10 @@ BEGIN
   changed.expires_at := CASE WHEN held.expires_at IS NOT NULL THEN greatest(held.expires_at, _lives_until(opened.bank_id, changed.type)) END;
   IF changed.slot IS NOT NULL AND held.pending_reason IS NOT NULL THEN
     changed.confidence := 1; -- whoever confirms has decided the contest
-    PERFORM _contest_slot(changed, changed.confirmed_at);
+    since := (SELECT c.superseded_at FROM _contest_slot(changed, changed.confirmed_at) AS c);
     changed.confidence := greatest(held.confidence, 0.9);
   END IF;
-  RETURN _state(_change_unless_taken('confirmed', held, changed, reason), clock_timestamp());
+  RETURN _state(_change_unless_taken('confirmed', held, changed, reason, since), clock_timestamp());
 END
 $$;
 COMMENT ON FUNCTION hindsight.confirm(text, uuid, text) IS

@@ -12,7 +12,8 @@ DECLARE
   at timestamptz; -- where one weight ends and the next begins
 BEGIN
   IF source_id = target_id THEN
-    RAISE EXCEPTION 'memory % cannot be linked to itself', source_id USING ERRCODE = 'HM004';
+    RAISE EXCEPTION 'memory % cannot be linked to itself', source_id
+      USING ERRCODE = 'HM004', HINT = 'Name two memories: from_id and to_id.';
   END IF;
   -- Only the target is kept from being forgotten meanwhile, since what is derived from it would not be doubted. A lock on the other
   -- as well could deadlock with writers that hold both.
@@ -59,7 +60,8 @@ $$;
 COMMENT ON FUNCTION hindsight.link(text, uuid, uuid, text, double precision) IS
   'Links one memory to another, with a relation and a weight; false when the same link was there already.';
 
--- unlink: takes links between two memories away, in that direction: of one relation, or all. Returns how many.
+-- unlink: takes links between two memories away, in that direction: of one relation, or all. Returns how many. What was not believed since
+-- the other is forgotten, and stands on nothing else that is, is believed again.
 -- Raises HM001, HM003.
 CREATE OR REPLACE FUNCTION hindsight.unlink(bank text, from_id uuid, to_id uuid, relation text DEFAULT NULL)
   RETURNS integer
@@ -72,7 +74,13 @@ DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'writer');
   gone link;
   removed integer := 0;
+  freed uuid[]; -- what was made of the one, if that was made of the other
 BEGIN
+  IF coalesce(lower(btrim(unlink.relation)), 'derived_from') = 'derived_from' THEN
+    PERFORM _take_turns(opened.bank_id);
+    freed := ARRAY(SELECT unlink.from_id UNION SELECT _derived(opened.bank_id, ARRAY[unlink.from_id]));
+    PERFORM FROM memory AS m WHERE m.bank_id = opened.bank_id AND m.memory_id = ANY (freed) ORDER BY m.memory_id FOR NO KEY UPDATE;
+  END IF;
   PERFORM pg_advisory_xact_lock(hashtextextended('hindsight.link', opened.bank_id)); -- with those who link
   FOR gone IN
     UPDATE link AS l SET removed_at = clock_timestamp()
@@ -83,6 +91,9 @@ BEGIN
     PERFORM _record_link(opened.bank_id, 'unlinked', gone.from_id, gone.to_id, gone.relation, gone.weight);
     removed := removed + 1;
   END LOOP;
+  IF removed > 0 THEN
+    PERFORM _believe_again(opened.bank_id, freed, 'what it stood on was unlinked');
+  END IF;
   RETURN removed;
 END
 $$;

@@ -6,7 +6,7 @@ CREATE OR REPLACE FUNCTION hindsight.decay(days double precision, decay_rate dou
   RETURNS double precision
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN decay_rate < 1e-9 OR days < 1e-9 THEN 1
-            ELSE pg_catalog.exp(-least(least(decay_rate, 1e6) * days, 200)) END;
+            ELSE pg_catalog.exp(-least(least(decay_rate, 1e6) * least(days, 1e9), 200)) END;
 COMMENT ON FUNCTION hindsight.decay(double precision, double precision) IS
   'exp(−decay_rate · days): what a memory weighs days after it was last confirmed.';
 
@@ -15,7 +15,8 @@ CREATE OR REPLACE FUNCTION hindsight._product(
   similarity double precision, confidence double precision, decay double precision, weight double precision)
   RETURNS double precision
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN least(similarity, confidence, weight) < 1e-60 THEN 0 ELSE similarity * confidence * decay * weight END;
+RETURN CASE WHEN least(similarity, confidence, weight) < 1e-60 THEN 0
+            ELSE least(similarity, 1) * least(confidence, 1) * least(decay, 1) * least(weight, 1) END;
 
 -- score: similarity × confidence × exp(−decay_rate · days) × weight, in [0, 1] for parts in [0, 1].
 CREATE OR REPLACE FUNCTION hindsight.score(
@@ -31,7 +32,7 @@ COMMENT ON FUNCTION hindsight.score(double precision, double precision, double p
 CREATE OR REPLACE FUNCTION hindsight.semantic(cosine double precision, floor double precision)
   RETURNS double precision
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN least(greatest((cosine - floor) / nullif(1 - floor, 0), 0), 1);
+RETURN least(greatest((least(greatest(cosine, -1), 1) - floor) / nullif(1 - floor, 0), 0), 1);
 COMMENT ON FUNCTION hindsight.semantic(double precision, double precision) IS
   'A cosine, calibrated by the model''s floor: clamp((cosine − floor) / (1 − floor), 0, 1).';
 
@@ -48,7 +49,9 @@ CREATE OR REPLACE FUNCTION hindsight.similarity(
   semantic double precision, lexical double precision, activation double precision DEFAULT 0)
   RETURNS double precision
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN 1 - (1 - coalesce(semantic, 0)) * (1 - coalesce(lexical, 0)) * (1 - coalesce(activation, 0));
+RETURN 1 - (1 - least(greatest(coalesce(semantic, 0), 0), 1))
+  * (1 - least(greatest(coalesce(lexical, 0), 0), 1))
+  * (1 - least(greatest(coalesce(activation, 0), 0), 1));
 COMMENT ON FUNCTION hindsight.similarity(double precision, double precision, double precision) IS
   'Noisy-OR: 1 − (1 − semantic) × (1 − lexical) × (1 − activation); an unknown part counts as none.';
 

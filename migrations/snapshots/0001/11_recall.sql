@@ -75,7 +75,7 @@ DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'reader');
   at constant timestamptz := coalesce(recall.as_of, statement_timestamp());
   asks_words constant boolean := _asks(recall.query);
-  most constant integer := greatest(40, 2 * least(coalesce(recall.top_k, 10), 1000)); -- candidates of each channel
+  most constant integer := greatest(40, 2 * least(greatest(recall.top_k, 1), 1000)); -- candidates of each channel
   pending constant boolean := coalesce(recall.include_pending, false);
   moment constant _moment := (at, recall.as_of, recall.valid_at, pending);
   filter _filter;
