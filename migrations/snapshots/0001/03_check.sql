@@ -173,6 +173,22 @@ BEGIN
 END
 $$;
 
+-- _check_array: raises HM004 unless the value is a JSON array of objects.
+CREATE OR REPLACE FUNCTION hindsight._check_array(argument text, value jsonb)
+  RETURNS void
+  LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+  IF pg_catalog.jsonb_typeof(value) IS DISTINCT FROM 'array' THEN
+    RAISE EXCEPTION '% must be a JSON array, got %', argument, coalesce('a JSON ' || pg_catalog.jsonb_typeof(value), 'NULL')
+      USING ERRCODE = 'HM004', HINT = 'A list of objects: [{"content": "The SSH port is 2222."}]; [] is an empty one.';
+  ELSIF EXISTS (SELECT FROM pg_catalog.jsonb_array_elements(value) AS e WHERE pg_catalog.jsonb_typeof(e) <> 'object') THEN
+    RAISE EXCEPTION '% must hold JSON objects only', argument
+      USING ERRCODE = 'HM004', HINT = 'For example [{"content": "The SSH port is 2222."}].';
+  END IF;
+END
+$$;
+
 -- _clean_labels: tags or entities without blanks, empty ones and repetitions, in the order they came.
 CREATE OR REPLACE FUNCTION hindsight._clean_labels(labels text[])
   RETURNS text[]

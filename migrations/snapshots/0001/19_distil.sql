@@ -4,24 +4,35 @@
 -- verbatim: every turn of importance as it was said. A memory has the turn before as its context: it is found by that too.
 CREATE OR REPLACE FUNCTION hindsight.extract_turns(turns jsonb, before jsonb DEFAULT '[]', mode text DEFAULT 'rules')
   RETURNS jsonb
-  LANGUAGE sql STABLE
+  LANGUAGE plpgsql STABLE
   SET search_path = pg_catalog, hindsight, public, pg_temp
 AS $$
-  WITH said AS (
-    SELECT t.value ->> 'role' AS role, t.value ->> 'content' AS content, (t.value ->> 'sequence')::integer AS sequence,
-           t.value -> 'occurred_at' AS occurred_at, t.is_new, lag(t.value ->> 'content') OVER (ORDER BY t.is_new, t.place) AS preceding
-    FROM (SELECT b.value, b.place, false AS is_new FROM jsonb_array_elements(before) WITH ORDINALITY AS b(value, place)
-          UNION ALL
-          SELECT n.value, n.place, true FROM jsonb_array_elements(turns) WITH ORDINALITY AS n(value, place)) AS t
-  )
-  SELECT coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
-           'content', f.content, 'type', CASE WHEN f.is_correction AND f.type IN ('fact', 'hypothesis') THEN 'decision' ELSE f.type END,
-           'confidence', f.confidence, 'importance', f.importance, 'slot', f.slot, 'source', f.source,
-           'context', left(nullif(s.preceding, ''), 2000), 'turns', jsonb_build_array(s.sequence), 'occurred_at', s.occurred_at)) ORDER BY s.sequence), '[]')
-  FROM said AS s
-  CROSS JOIN LATERAL (SELECT r.* FROM _found_in(s.role, s.content, s.preceding) AS r WHERE mode = 'rules'
-                      UNION ALL SELECT v.* FROM _verbatim(s.role, s.content, s.preceding) AS v WHERE mode = 'verbatim') AS f
-  WHERE s.is_new
+BEGIN
+  PERFORM _check_array('turns', turns), _check_array('before', coalesce(before, '[]'));
+  IF (mode = ANY ('{rules,verbatim}')) IS NOT TRUE THEN
+    RAISE EXCEPTION 'turns are extracted by rules or verbatim, not %', coalesce(quote_literal(mode), 'NULL')
+      USING ERRCODE = 'HM004', HINT = 'A language model is asked by the worker.';
+  END IF;
+  RETURN (
+    WITH said AS (
+      SELECT t.value ->> 'role' AS role, t.value ->> 'content' AS content, (t.value ->> 'sequence')::integer AS sequence,
+             t.value -> 'occurred_at' AS occurred_at, t.is_new, lag(t.value ->> 'content') OVER (ORDER BY t.is_new, t.place) AS preceding
+      FROM (SELECT b.value, b.place, false AS is_new FROM jsonb_array_elements(coalesce(before, '[]')) WITH ORDINALITY AS b(value, place)
+            UNION ALL
+            SELECT n.value, n.place, true FROM jsonb_array_elements(turns) WITH ORDINALITY AS n(value, place)) AS t
+    )
+    SELECT coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
+             'content', f.content, 'type', CASE WHEN f.is_correction AND f.type IN ('fact', 'hypothesis') THEN 'decision' ELSE f.type END,
+             'confidence', f.confidence, 'importance', f.importance, 'slot', f.slot, 'source', f.source,
+             'context', left(nullif(s.preceding, ''), 2000), 'turns', jsonb_build_array(s.sequence), 'occurred_at', s.occurred_at)) ORDER BY s.sequence), '[]')
+    FROM said AS s
+    CROSS JOIN LATERAL (SELECT r.* FROM _found_in(s.role, s.content, s.preceding) AS r WHERE mode = 'rules'
+                        UNION ALL SELECT v.* FROM _verbatim(s.role, s.content, s.preceding) AS v WHERE mode = 'verbatim') AS f
+    WHERE s.is_new AND s.content IS NOT NULL);
+EXCEPTION WHEN data_exception THEN
+  RAISE EXCEPTION 'the sequence of a turn must be a whole number: %', SQLERRM
+    USING ERRCODE = 'HM004', HINT = 'Pass turns as claim_session returns them.';
+END
 $$;
 COMMENT ON FUNCTION hindsight.extract_turns(jsonb, jsonb, text) IS
   'What is worth keeping in turns, by rules or verbatim, as distil takes it.';
@@ -144,11 +155,7 @@ DECLARE
   given jsonb;
   marked integer;
 BEGIN
-  IF jsonb_typeof(distil.memories) IS DISTINCT FROM 'array' THEN
-    RAISE EXCEPTION 'memories must be a JSON array, got %', coalesce('a JSON ' || jsonb_typeof(distil.memories), 'NULL')
-      USING ERRCODE = 'HM004', HINT = 'For example [{"content": "The SSH port is 2222.", "turns": [3]}]; [] where nothing was found.';
-  END IF;
-  PERFORM _take_turns(opened.bank_id);
+  PERFORM _check_array('memories', distil.memories), _take_turns(opened.bank_id);
   held := _claimed(opened, distil.session_id, distil.claim);
   IF _works_everywhere() THEN
     PERFORM set_config('hindsight.principal', _stands_for(opened.bank_id, held.principal), true);

@@ -9,13 +9,15 @@ CREATE OR REPLACE FUNCTION hindsight.claim_upkeep(task text, every interval)
 AS $$
 #variable_conflict use_column
 DECLARE
-  before constant timestamptz := clock_timestamp() - claim_upkeep.every;
+  before timestamptz;
 BEGIN
-  IF claim_upkeep.task IS NULL OR claim_upkeep.task <> ALL ('{maintain,audit}') OR (claim_upkeep.every > '0') IS NOT TRUE THEN
-    RAISE EXCEPTION 'task must be maintain or audit, and every longer than 0, got % and %',
+  IF claim_upkeep.task IS NULL OR claim_upkeep.task <> ALL ('{maintain,audit}')
+     OR (claim_upkeep.every BETWEEN '1 millisecond' AND '10 years') IS NOT TRUE THEN
+    RAISE EXCEPTION 'task must be maintain or audit, and every lie between a millisecond and ten years, got % and %',
         coalesce(quote_literal(claim_upkeep.task), 'NULL'), coalesce(claim_upkeep.every::text, 'NULL')
       USING ERRCODE = 'HM004', HINT = 'For example claim_upkeep(''maintain'', ''10 minutes'').';
   END IF;
+  before := clock_timestamp() - claim_upkeep.every;
   RETURN QUERY
     WITH due AS (
       SELECT b.bank_id FROM hindsight.bank AS b
