@@ -1,35 +1,30 @@
 -- Numbers that carry a check of their own. What fails it is another number (an order, a serial), and stays.
 
--- _is_card: whether these are the digits of a payment card: a range that cards have, with its length, and Luhn's checksum. A loop over
--- bytes takes a tenth of what a query over characters does.
+-- _is_card: whether these are the digits of a payment card: a range that cards have, with its length, and Luhn's checksum. The table
+-- holds what each pair of digits adds to it, the first one doubled: a loop over digits takes ten times as long.
 CREATE OR REPLACE FUNCTION hindsight._is_card(digits text)
   RETURNS boolean
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
 DECLARE
-  bytes constant bytea := digits::bytea;
+  pair constant bytea := '\x0001020304050607080902030405060708090a0b0405060708090a0b0c0d060708090a0b0c0d0e0f08090a0b0c0d0e0f1011'
+    '0102030405060708090a030405060708090a0b0c05060708090a0b0c0d0e0708090a0b0c0d0e0f10090a0b0c0d0e0f101112';
   size constant integer := pg_catalog.length(digits);
-  first constant integer := pg_catalog."left"(digits, 4)::integer;
-  total integer := 0;
-  digit integer;
+  start constant integer := pg_catalog."left"(digits, 4)::integer;
+  d constant text := pg_catalog.lpad(digits, 20, '0');
 BEGIN
-  IF NOT (CASE size
-       WHEN 16 THEN first BETWEEN 4000 AND 4999 OR first BETWEEN 5100 AND 5599 OR first BETWEEN 2221 AND 2720 OR first BETWEEN 3500 AND 3599
-                    OR first = 6011 OR first BETWEEN 6200 AND 6299 OR first BETWEEN 6440 AND 6599
-       WHEN 15 THEN first BETWEEN 3400 AND 3499 OR first BETWEEN 3700 AND 3799
-       WHEN 14 THEN first BETWEEN 3000 AND 3059 OR first BETWEEN 3600 AND 3699 OR first BETWEEN 3800 AND 3999
-       WHEN 19 THEN first BETWEEN 4000 AND 4999 OR first BETWEEN 6200 AND 6299 OR first = 9558
-       ELSE size IN (17, 18) AND first BETWEEN 6200 AND 6299 END) THEN
-    RETURN false;
-  END IF;
-  FOR place IN 0..size - 1 LOOP
-    digit := pg_catalog.get_byte(bytes, place) - 48;
-    IF (size - place) % 2 = 0 THEN
-      digit := digit * 2 - CASE WHEN digit > 4 THEN 9 ELSE 0 END;
-    END IF;
-    total := total + digit;
-  END LOOP;
-  RETURN total % 10 = 0;
+  RETURN CASE size
+      WHEN 16 THEN start BETWEEN 4000 AND 4999 OR start BETWEEN 5100 AND 5599 OR start BETWEEN 2221 AND 2720 OR start BETWEEN 3500 AND 3599
+                   OR start = 6011 OR start BETWEEN 6200 AND 6299 OR start BETWEEN 6440 AND 6599
+      WHEN 15 THEN start BETWEEN 3400 AND 3499 OR start BETWEEN 3700 AND 3799
+      WHEN 14 THEN start BETWEEN 3000 AND 3059 OR start BETWEEN 3600 AND 3699 OR start BETWEEN 3800 AND 3999
+      WHEN 19 THEN start BETWEEN 4000 AND 4999 OR start BETWEEN 6200 AND 6299 OR start = 9558
+      ELSE size IN (17, 18) AND start BETWEEN 6200 AND 6299 END
+    AND (pg_catalog.get_byte(pair, pg_catalog.substr(d, 1, 2)::integer) + pg_catalog.get_byte(pair, pg_catalog.substr(d, 3, 2)::integer)
+         + pg_catalog.get_byte(pair, pg_catalog.substr(d, 5, 2)::integer) + pg_catalog.get_byte(pair, pg_catalog.substr(d, 7, 2)::integer)
+         + pg_catalog.get_byte(pair, pg_catalog.substr(d, 9, 2)::integer) + pg_catalog.get_byte(pair, pg_catalog.substr(d, 11, 2)::integer)
+         + pg_catalog.get_byte(pair, pg_catalog.substr(d, 13, 2)::integer) + pg_catalog.get_byte(pair, pg_catalog.substr(d, 15, 2)::integer)
+         + pg_catalog.get_byte(pair, pg_catalog.substr(d, 17, 2)::integer) + pg_catalog.get_byte(pair, pg_catalog.substr(d, 19, 2)::integer)) % 10 = 0;
 END
 $$;
 

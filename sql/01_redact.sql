@@ -10,13 +10,13 @@ CREATE OR REPLACE FUNCTION hindsight._redactable()
 RETURN '{private_key,api_key,password,card,iban,resident_id,ssn,phone,email,ip}'::text[];
 
 -- _named_pattern: what may stand after a name such as 'password': perhaps whose it is, a verb or a sign; then what is quoted, or up to a
--- space. A comma or an ampersand ends it where another name follows. U+FDD0 to U+FDD2 are left out: marks of what was found.
+-- space. A comma or an ampersand ends it where another name follows. U+FDD0 to U+FDD3 are left out: marks of what was found.
 CREATE OR REPLACE FUNCTION hindsight._named_pattern(names text)
   RETURNS text
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN names || '(?: (?:for|of|on|at|in)(?: [A-Za-z0-9_.''-]+){1,4})?(?: +(?:is|was|has|been|changed|set|reset|now|to))*'
   '[\\"''`)\]]*[是为设置成改换到了写叫:：=＝>\s]*[\\"''“「`]*'
-  '(?:(?<=")[^"\n\ufdd0-\ufdd2]+|(?<='')[^''\n\ufdd0-\ufdd2]+|[!#-%(-+.-:<-_a-~-]+(?:[,;&][!#-%(-+.-9<>-_a-~-]+(?![!#-%(-+.-:<-_a-~-]))*)';
+  '(?:(?<=")[^"\n\ufdd0-\ufdd3]+|(?<='')[^''\n\ufdd0-\ufdd3]+|[!#-%(-+.-:<-_a-~-]+(?:[,;&][!#-%(-+.-9<>-_a-~-]+(?![!#-%(-+.-:<-_a-~-]))*)';
 
 -- _mark_secrets: puts a mark in the place of each secret of one form: U+FDD0, its number in secrets, U+FDD1, which no other form sees.
 -- (Unicode keeps these for use inside of a program: they are no characters.)
@@ -25,39 +25,35 @@ CREATE OR REPLACE FUNCTION hindsight._mark_secrets(
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 AS $$
 DECLARE
-  candidates text[];
-  gaps text[];
-  parts text[];
+  parts text[]; -- what is between candidates, and they, in turn
   judged record;
   before text;
-  more boolean := body ~ pattern;
+  more boolean := true;
 BEGIN
   WHILE more LOOP
-    candidates := ARRAY(SELECT m.groups[1] FROM pg_catalog.regexp_matches(body, pattern, 'g') AS m(groups));
-    gaps := pg_catalog.regexp_split_to_array(body, pattern);
-    parts := '{}';
+    parts := pg_catalog.string_to_array(pg_catalog.regexp_replace(body, pattern, U&'\fdd3\\&\fdd3', 'g'), U&'\fdd3');
     before := '';
     more := false;
-    FOR place IN 1..pg_catalog.cardinality(candidates) LOOP
-      before := pg_catalog."right"(before || pg_catalog."right"(gaps[place], 30), 30);
+    FOR place IN 2..pg_catalog.cardinality(parts) BY 2 LOOP
+      before := pg_catalog."right"(before || pg_catalog."right"(parts[place - 1], 30), 30);
       IF form = 'named' THEN
-        judged := hindsight._named_secret(kind, candidates[place], before, pg_catalog."left"(gaps[place + 1], 10));
+        judged := hindsight._named_secret(kind, parts[place], before, pg_catalog."left"(parts[place + 1], 10));
       ELSIF form IN ('whole', 'url', 'hook', 'bearer', 'known', 'address') THEN
-        judged := hindsight._secret_text(form, candidates[place], before);
+        judged := hindsight._secret_text(form, parts[place], before);
       ELSE
-        judged := hindsight._secret_number(kind, form, candidates[place], before, pg_catalog."left"(gaps[place + 1], 10));
+        judged := hindsight._secret_number(kind, form, parts[place], before, pg_catalog."left"(parts[place + 1], 10));
       END IF;
-      IF judged.value IS NULL THEN
-        parts := parts || (gaps[place] || candidates[place]);
-      ELSE
+      before := before || parts[place];
+      IF judged.value IS NOT NULL THEN
         secrets := secrets || judged.value;
         hits := hits || kind;
-        parts := parts || (gaps[place] || judged.lead || U&'\fdd0' || pg_catalog.cardinality(secrets) || U&'\fdd1' || judged.rest);
+        parts[place] := judged.lead || U&'\fdd0' || pg_catalog.cardinality(secrets) || U&'\fdd1' || judged.rest;
         more := more OR pg_catalog.length(judged.rest) > 8; -- what follows may hold another one
       END IF;
-      before := before || candidates[place];
     END LOOP;
-    body := pg_catalog.array_to_string(parts || gaps[pg_catalog.cardinality(gaps)], '');
+    IF pg_catalog.cardinality(parts) > 1 THEN
+      body := pg_catalog.array_to_string(parts, '');
+    END IF;
   END LOOP;
 END
 $$;
@@ -73,8 +69,8 @@ BEGIN ATOMIC
     FROM pg_catalog.string_to_table(body, U&'\fdd0') WITH ORDINALITY AS p(piece, place) WHERE p.place > 1
   ),
   known AS (
-    SELECT p.place, p.tail, s.kind, pg_catalog.min(p.place) OVER (PARTITION BY s.kind, s.secret) AS first_place
-    FROM piece AS p JOIN ROWS FROM (pg_catalog.unnest(hits), pg_catalog.unnest(secrets)) WITH ORDINALITY AS s(kind, secret, number) USING (number)
+    SELECT p.place, p.tail, hits[p.number] AS kind, pg_catalog.min(p.place) OVER (PARTITION BY hits[p.number], secrets[p.number]) AS first_place
+    FROM piece AS p
   ),
   before AS (
     SELECT k.kind, max(m.groups[1]::integer) AS last
@@ -103,8 +99,8 @@ DECLARE
   has_names boolean;
 BEGIN
   SELECT pg_catalog.array_to_string(texts, U&'\fdd2', '') AS body, '{}'::text[] AS hits, '{}'::text[] AS secrets INTO m;
-  IF pg_catalog.translate(m.body, U&'\fdd0\fdd1', '') <> m.body OR pg_catalog.cardinality(texts) > 1 AND whole IS NOT NULL THEN
-    SELECT pg_catalog.string_agg(CASE WHEN t.kind IS NULL OR t.content = '' THEN pg_catalog.translate(t.content, U&'\fdd0\fdd1\fdd2', U&'\fffd\fffd\fffd')
+  IF pg_catalog.translate(m.body, U&'\fdd0\fdd1\fdd3', '') <> m.body OR pg_catalog.cardinality(texts) > 1 AND whole IS NOT NULL THEN
+    SELECT pg_catalog.string_agg(CASE WHEN t.kind IS NULL OR t.content = '' THEN pg_catalog.translate(t.content, U&'\fdd0\fdd1\fdd2\fdd3', U&'\fffd\fffd\fffd\fffd')
                                       ELSE U&'\fdd0' || t.number || U&'\fdd1' END, U&'\fdd2' ORDER BY t.place) AS body,
            coalesce(pg_catalog.array_agg(t.kind ORDER BY t.place) FILTER (WHERE t.kind IS NOT NULL AND t.content <> ''), '{}') AS hits,
            coalesce(pg_catalog.array_agg(t.content ORDER BY t.place) FILTER (WHERE t.kind IS NOT NULL AND t.content <> ''), '{}') AS secrets
@@ -120,11 +116,11 @@ BEGIN
   END IF;
   IF 'private_key' = ANY (kinds) AND pg_catalog.strpos(m.body, 'PRIVATE KEY') > 0 THEN -- to its end; or what is left of one that was cut off
     m := hindsight._mark_secrets('private_key', 'whole',
-      '-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?:[^-\ufdd0-\ufdd2]|-[^-\ufdd0-\ufdd2])*-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----'
+      '-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?:[^-\ufdd0-\ufdd3]|-[^-\ufdd0-\ufdd3])*-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----'
       '|(?:(?:\s|\\[nr])*[A-Za-z0-9+/=]{20}[A-Za-z0-9+/=]*)*)', m.body, m.hits, m.secrets);
   END IF;
   IF 'password' = ANY (kinds) AND pg_catalog.strpos(m.body, '://') > 0 THEN
-    m := hindsight._mark_secrets('password', 'url', '://[^\s/:@"''<>\ufdd0-\ufdd2]*:[^\s/"''<>\ufdd0-\ufdd2]+@', m.body, m.hits, m.secrets);
+    m := hindsight._mark_secrets('password', 'url', '://[^\s/:@"''<>\ufdd0-\ufdd3]*:[^\s/"''<>\ufdd0-\ufdd3]+@', m.body, m.hits, m.secrets);
   END IF;
   has_names := m.body ~ '[Pp](?:ass|ASS|wd|WD|IN)|[Kk](?:ey|EY)|[Tt](?:oken|OKEN)|[Ss](?:ecret|ECRET)|[密令秘][码钥牌]|口令|earer|Basic';
   IF has_names AND 'password' = ANY (kinds) THEN

@@ -14,11 +14,12 @@ BEGIN
     digits := pg_catalog.upper(digits);
     value := CASE WHEN hindsight._is_resident_id(digits) THEN digits END;
   ELSIF kind = 'card' THEN
-    IF NOT hindsight._is_card(digits) AND pg_catalog.length(digits) > 16 AND candidate ~ '[ -][0-9]+$' THEN -- another number may follow
+    IF pg_catalog.length(digits) > 16 AND candidate ~ '[ -][0-9]+$' AND NOT hindsight._is_card(digits) THEN -- another number may follow
       rest := pg_catalog.substring(candidate, '[ -][0-9]+$');
       digits := pg_catalog."left"(digits, 1 - pg_catalog.length(rest));
     END IF;
-    value := CASE WHEN hindsight._is_card(digits) AND digits !~ '^......(?:19|20)..(?:0[1-9]|1[0-2])(?:[012][0-9]|3[01])....$' THEN digits END;
+    value := CASE WHEN hindsight._is_card(digits)
+                    AND (pg_catalog.length(digits) <> 18 OR digits !~ '^......(?:19|20)..(?:0[1-9]|1[0-2])(?:[012][0-9]|3[01])....$') THEN digits END;
   ELSIF kind = 'iban' THEN
     size := hindsight._iban_length(pg_catalog."left"(digits, 2));
     IF size > 0 AND pg_catalog.length(digits) > size THEN -- words in capitals may follow
