@@ -61,11 +61,12 @@ _TEXTS = {
     "message",
     "on_conflict",
     "finding",
+    "policy",
 }
 _WHOLE_NUMBERS = {"top_k", "hops", "max_tokens", "sequence", "expected_version", "most"}
 _FLAGS = {"include_pending", "dry_run"}
 _EXPRESSIONS = {
-    **{name: f"CAST(:{name} AS jsonb)" for name in ("metadata", "tool_calls", "aliases")},
+    **{name: f"CAST(:{name} AS jsonb)" for name in ("metadata", "tool_calls", "aliases", "patterns")},
     "ttl": "CAST(CAST(:ttl AS text) AS interval)",  # as text: asyncpg takes no text for an interval
 }
 
@@ -243,10 +244,11 @@ def call(function: str, arguments: Mapping[str, Any]) -> tuple[TextClause, dict[
 
 _FORMS: dict[str, Callable[[Any, str], Any]] = {
     **dict.fromkeys(
-        ("metadata", "tool_calls", "aliases"), lambda value, _: json.dumps(value, ensure_ascii=False, default=str)
+        ("metadata", "tool_calls", "aliases", "patterns"),
+        lambda value, _: json.dumps(value, ensure_ascii=False, default=str),
     ),
     **dict.fromkeys(
-        ("types", "tags", "all_tags", "no_tags", "entities", "clear", "states", "checks", "allowed"), labels
+        ("types", "tags", "all_tags", "no_tags", "entities", "clear", "states", "checks", "allowed", "kinds"), labels
     ),
     **dict.fromkeys(("since", "until", "as_of", "valid_at", "occurred_at", "expires_at"), moment),
     **dict.fromkeys(("memory_id", "other_id", "from_id", "to_id", "supersedes"), identifier),

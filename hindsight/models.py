@@ -141,6 +141,7 @@ class Bank(Base):
     __tablename__ = "bank"
     __table_args__ = (
         CheckConstraint("decay_rate BETWEEN 0 AND 1", name="bank_decay_rate_check"),
+        CheckConstraint("redaction IN ('off', 'mask', 'refuse')", name="bank_redaction_check"),
         Index("bank_name_key", "name", unique=True),
         {"comment": "A store of memories with its own access list: the unit of isolation and of distribution."},
     )
@@ -163,6 +164,17 @@ class Bank(Base):
     average_length: Mapped[float | None] = mapped_column(Double, comment="Mean lexemes of those memories.")
     allowed_tags: Mapped[list[str] | None] = mapped_column(
         ARRAY(Text), comment="The tags that its memories may have; NULL: any."
+    )
+    redaction: Mapped[str] = mapped_column(
+        Text,
+        server_default=text("'mask'"),
+        comment="What becomes of personal data and secrets that are to be stored: off, mask or refuse.",
+    )
+    redaction_kinds: Mapped[list[str] | None] = mapped_column(
+        ARRAY(Text), comment="Of which kinds; NULL: of those that are redacted by default."
+    )
+    redaction_patterns: Mapped[dict[str, str] | None] = mapped_column(
+        JSONB, comment="Kinds of the operator's own, each with an expression."
     )
     created_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
 
@@ -477,6 +489,7 @@ class Event(Base):
     __table_args__ = (
         ForeignKeyConstraint(["bank_id"], ["hindsight.bank.bank_id"], name="event_bank_id_fkey"),
         Index("event_memory_idx", "bank_id", "memory_id", "event_id"),
+        Index("event_redacted_idx", "bank_id", "at", postgresql_where=text("action = 'redacted'")),
         {"comment": "The append-only audit trail: who did what to which memory, when, why, before and after."},
     )
 

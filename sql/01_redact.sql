@@ -99,15 +99,15 @@ DECLARE
   has_names boolean;
 BEGIN
   SELECT pg_catalog.array_to_string(texts, U&'\fdd2', '') AS body, '{}'::text[] AS hits, '{}'::text[] AS secrets INTO m;
-  IF pg_catalog.translate(m.body, U&'\fdd0\fdd1\fdd3', '') <> m.body OR pg_catalog.cardinality(texts) > 1 AND whole IS NOT NULL THEN
-    SELECT pg_catalog.string_agg(CASE WHEN t.kind IS NULL OR t.content = '' THEN pg_catalog.translate(t.content, U&'\fdd0\fdd1\fdd2\fdd3', U&'\fffd\fffd\fffd\fffd')
+  IF whole IS NOT NULL OR pg_catalog.translate(m.body, U&'\fdd0\fdd1\fdd3', '') <> m.body THEN
+    SELECT pg_catalog.string_agg(CASE WHEN t.kind IS NULL THEN pg_catalog.translate(t.content, U&'\fdd0\fdd1\fdd2\fdd3', U&'\fffd\fffd\fffd\fffd')
                                       ELSE U&'\fdd0' || t.number || U&'\fdd1' END, U&'\fdd2' ORDER BY t.place) AS body,
-           coalesce(pg_catalog.array_agg(t.kind ORDER BY t.place) FILTER (WHERE t.kind IS NOT NULL AND t.content <> ''), '{}') AS hits,
-           coalesce(pg_catalog.array_agg(t.content ORDER BY t.place) FILTER (WHERE t.kind IS NOT NULL AND t.content <> ''), '{}') AS secrets
+           coalesce(pg_catalog.array_agg(t.kind ORDER BY t.place) FILTER (WHERE t.kind IS NOT NULL), '{}') AS hits,
+           coalesce(pg_catalog.array_agg(t.content ORDER BY t.place) FILTER (WHERE t.kind IS NOT NULL), '{}') AS secrets
       INTO m
-      FROM (SELECT coalesce(w.content, '') AS content, w.kind, w.place,
-                   count(*) FILTER (WHERE w.kind IS NOT NULL AND w.content <> '') OVER (ORDER BY w.place) AS number
-            FROM ROWS FROM (pg_catalog.unnest(texts), pg_catalog.unnest(whole)) WITH ORDINALITY AS w(content, kind, place)) AS t;
+      FROM (SELECT w.content, w.kind, w.place, pg_catalog.count(w.kind) OVER (ORDER BY w.place) AS number
+            FROM (SELECT coalesce(u.content, '') AS content, CASE WHEN u.kind = ANY (kinds) AND u.content <> '' THEN u.kind END AS kind, u.place
+                  FROM ROWS FROM (pg_catalog.unnest(texts), pg_catalog.unnest(whole)) WITH ORDINALITY AS u(content, kind, place)) AS w) AS t;
   END IF;
   IF patterns IS NOT NULL THEN
     FOR own IN SELECT p.key, p.value FROM pg_catalog.jsonb_each_text(patterns) AS p LOOP
@@ -142,7 +142,7 @@ BEGIN
   IF 'email' = ANY (kinds) AND pg_catalog.strpos(m.body, '@') > 0 THEN
     m := hindsight._mark_secrets('email', 'address', '[A-Za-z0-9._%+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+', m.body, m.hits, m.secrets);
   END IF;
-  IF m.body ~ '[0-9](?:[ .()-]?[(]?[0-9]){8}' THEN
+  IF m.body ~ '[0-9](?:[ .()-]?[ ()-]?[0-9]){8}' THEN
     IF 'iban' = ANY (kinds) THEN
       m := hindsight._mark_secrets('iban', 'number', '(?<![A-Za-z0-9_])[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9_])',
                                    m.body, m.hits, m.secrets);
@@ -157,10 +157,10 @@ BEGIN
         m.body, m.hits, m.secrets);
     END IF;
     IF 'phone' = ANY (kinds) THEN
-      m := hindsight._mark_secrets('phone', 'abroad', '(?<![A-Za-z0-9_])(?:\+|00)[1-9](?:[ .-]?[(]?[0-9]\)?){7,14}(?![A-Za-z0-9_])',
+      m := hindsight._mark_secrets('phone', 'abroad', '(?<![A-Za-z0-9_])\(?(?:\+|00)[1-9](?:[ .()-]?[ ()-]?[0-9]){7,14}(?![A-Za-z0-9_])',
                                    m.body, m.hits, m.secrets);
       m := hindsight._mark_secrets('phone', 'mobile',
-        '(?<![A-Za-z0-9_])(?:(?:\(?\+86\)?|86) ?)?1[3-9][0-9][ -]?[0-9]{4}[ -]?[0-9]{4}(?![A-Za-z0-9_])', m.body, m.hits, m.secrets);
+        '(?<![A-Za-z0-9_])(?:86 ?)?1[3-9][0-9][ -]?[0-9]{4}[ -]?[0-9]{4}(?![A-Za-z0-9_])', m.body, m.hits, m.secrets);
     END IF;
     IF 'ssn' = ANY (kinds) THEN
       m := hindsight._mark_secrets('ssn', 'number', '(?<![A-Za-z0-9_])[0-9]{3}[ -]?[0-9]{2}[ -]?[0-9]{4}(?![A-Za-z0-9_])', m.body, m.hits, m.secrets);

@@ -50,7 +50,7 @@ BEGIN
   ELSE
     IF form = 'abroad' THEN
       digits := pg_catalog.ltrim(digits, '0');
-      IF NOT hindsight._is_abroad(digits) OR (candidate LIKE '0%' AND candidate !~ '^00(?:86|[0-9]+[ -])') THEN
+      IF NOT hindsight._is_abroad(digits) OR (candidate ~ '^\(?0' AND candidate !~ '^\(?00(?:86|[0-9]+[ )-])') THEN
         RETURN;
       END IF;
     END IF;
@@ -72,7 +72,7 @@ BEGIN
   ELSIF kind IN ('card', 'phone', 'ssn') AND form <> 'abroad' AND pg_catalog.lower(before) LIKE ANY (
           '{%order%,%invoice%,%ticket%,%track%,%serial%,%part%,%sku%,%build%,%订单%,%单号%,%编号%,%流水%,%运单%,%快递%,%工单%,%序列%,%条码%,%学号%,%合同%}')
      AND before ~* ('(?:order|invoice|ticket|tracking|serial|part|sku|build|订单|单号|编号|流水|运单|快递|工单|序列|条码|学号|合同)'
-                    '[^0-9a-z]*(?:n[uo]m?(?:ber)?|id|号)?[^0-9a-z]*$') THEN
+                    '(?:[ _-]?(?:n[uo]m?(?:ber)?|id|号码?))?[ #:：=.是为]*$') THEN
     value := NULL;
   END IF;
 END

@@ -56,8 +56,12 @@ CREATE TABLE hindsight.bank (
   documents integer,
   average_length double precision,
   allowed_tags text[],
+  redaction text DEFAULT 'mask' NOT NULL,
+  redaction_kinds text[],
+  redaction_patterns jsonb,
   created_at timestamptz DEFAULT now() NOT NULL,
   PRIMARY KEY (bank_id),
+  CONSTRAINT bank_redaction_check CHECK (redaction IN ('off', 'mask', 'refuse')),
   CONSTRAINT bank_decay_rate_check CHECK (decay_rate BETWEEN 0 AND 1),
   CONSTRAINT bank_model_id_fkey FOREIGN KEY (model_id) REFERENCES hindsight.embedding_model (model_id)
 );
@@ -69,6 +73,9 @@ COMMENT ON COLUMN hindsight.bank.model_id IS 'The embedding model of this bank; 
 COMMENT ON COLUMN hindsight.bank.documents IS 'Live memories when its words were last counted; NULL: small, counted at each recall.';
 COMMENT ON COLUMN hindsight.bank.average_length IS 'Mean lexemes of those memories.';
 COMMENT ON COLUMN hindsight.bank.allowed_tags IS 'The tags that its memories may have; NULL: any.';
+COMMENT ON COLUMN hindsight.bank.redaction IS 'What becomes of personal data and secrets that are to be stored: off, mask or refuse.';
+COMMENT ON COLUMN hindsight.bank.redaction_kinds IS 'Of which kinds; NULL: of those that are redacted by default.';
+COMMENT ON COLUMN hindsight.bank.redaction_patterns IS 'Kinds of the operator''s own, each with an expression.';
 
 CREATE TABLE hindsight.bank_type (
   bank_id bigint NOT NULL,
@@ -334,6 +341,7 @@ CREATE TABLE hindsight.event (
   CONSTRAINT event_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id)
 );
 CREATE INDEX event_memory_idx ON hindsight.event (bank_id, memory_id, event_id);
+CREATE INDEX event_redacted_idx ON hindsight.event (bank_id, at) WHERE action = 'redacted';
 COMMENT ON TABLE hindsight.event IS 'The append-only audit trail: who did what to which memory, when, why, before and after.';
 COMMENT ON COLUMN hindsight.event.principal IS 'Who did it.';
 COMMENT ON COLUMN hindsight.event.action IS 'The function, or what it came to: stored, merged, …';
