@@ -42,8 +42,10 @@ BEGIN
       WHEN pg_catalog.split_part(candidate, '.', 1) IN ('0', '127', '255') OR NOT pg_catalog.pg_input_is_valid(candidate, 'inet')
            OR (pg_catalog."right"(before, 1) IN ('.', '-') AND before ~ '[A-Za-z0-9_].$')
            OR (pg_catalog."left"(after, 1) IN ('.', '-') AND after ~ '^.[A-Za-z0-9]')
-           OR (pg_catalog.lower(before) LIKE ANY ('{%ver%,%release%,%build%,%section%,%chapter%,%版%,%升级%,%第%,%§%}')
-               AND before ~* ('(?:version|release|ver|build|sections?|chapters?|版本?|升级|第|§)[ .:：=到至为是号]*(?:is |of )?'
+           OR (candidate LIKE '_.%' AND after !~ '^[:/][0-9]' -- such an address is rare, and such a version is not
+               AND before !~* '\mip|host|server|addr|dns|ping|gateway|ssh|node|client|from|peer|[@/]$|地址|主机|服务器|网关|节点|机器|来自')
+           OR (pg_catalog.lower(before) LIKE ANY ('{%ver%,%release%,%build%,%section%,%chapter%,%版%,%升级%,%第%,%§%,%kernel%,%firmware%,%linux%,%内核%,%固件%}')
+               AND before ~* ('(?:version|release|ver|build|sections?|chapters?|kernel|firmware|driver|linux|版本?|升级|第|§|内核|固件|驱动)[ .:：=到至为是号]*(?:is |of )?'
                               '(?:[0-9.]+ ?(?:and|to|,|、|与|和|到) ?)?$')) THEN NULL
       ELSE candidate END;
     RETURN;
