@@ -11,7 +11,7 @@ RETURN pg_catalog."left"(word, 1) NOT IN ('', '$', '<', '{', '%', '*')
     'incorrect,expired,changed,reset,forgotten,lost,unknown,hidden,stored,saved,see,same,not,the,and,or,for,in,an,to,it,is,was,by,with,from,again,'
     'policy,manager,field,hash,hashed,protected,based,less,length,list,name,type,error,strength,must,should,cannot,can,will,has,that,which,here,'
     'below,above,before,after,xxx,xxxx,xxxxxx,xxxxxxxx}'::text[])
-  AND word !~ '^(?:os|self|settings|config|process|env|request|req|args|this|ctx)[.[(]|^\[[a-z_]+:[0-9]+]|\('
+  AND word !~ '^(?:os|self|settings|config|process|env|request|req|args|this|ctx)[.[(]|^\[[a-z_]+:[0-9]|\('
   AND (after = '' OR after !~ '^ *(?:加密|存储|哈希|算法|格式|类型)'
        AND (after !~ '^ *(?:位|个|字|次|天|分|小时|char|digit|day|hour|min|sec|time)' OR word ~ '[^0-9~-]'));
 
@@ -44,7 +44,7 @@ BEGIN
   rest := pg_catalog.substr(said, pg_catalog.length(lead) + pg_catalog.length(value) + 1);
   lead := name || lead;
   mixed := value ~ '[0-9]' AND value ~ '[A-Za-z]';
-  IF pg_catalog.length(value) NOT BETWEEN 3 AND 200
+  IF pg_catalog.length(value) NOT BETWEEN 3 AND 200 OR value LIKE ' %' OR lead LIKE '%==%'
      OR NOT hindsight._is_secret_word(value, CASE WHEN rest = '' THEN after ELSE rest END) THEN
     value := NULL;
   ELSIF kind = 'password' THEN
