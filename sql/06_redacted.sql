@@ -24,7 +24,8 @@ BEGIN
   SELECT pg_catalog.string_agg(DISTINCT t.argument, ', ') INTO places
     FROM ROWS FROM (pg_catalog.unnest(arguments), pg_catalog.unnest(texts), pg_catalog.unnest(done.redacted)) AS t(argument, before, after)
     WHERE t.before IS NOT NULL AND t.before <> t.after;
-  SELECT pg_catalog.jsonb_object_agg(k.kind, k.hits), pg_catalog.string_agg(k.kind || CASE WHEN k.hits > 1 THEN ' (' || k.hits || ')' ELSE '' END, ', ' ORDER BY k.kind)
+  SELECT pg_catalog.jsonb_object_agg(k.kind, k.hits),
+         pg_catalog.string_agg(k.kind || CASE WHEN k.hits > 1 THEN ' (' || k.hits || ')' ELSE '' END, ', ' ORDER BY k.kind)
     INTO counts, reason
     FROM (SELECT h AS kind, count(*) AS hits FROM pg_catalog.unnest(done.hits) AS h GROUP BY h) AS k;
   IF opened.redaction = 'refuse' THEN
@@ -32,9 +33,12 @@ BEGIN
       USING ERRCODE = 'HM007', HINT = 'Leave it out, or let an owner of the bank mask it: hindsight.set_redaction(bank, ''mask'').';
   END IF;
   reason := 'redacted: ' || reason;
-  redacted := ARRAY(SELECT CASE WHEN t.before IS NOT NULL THEN t.after END
-                    FROM ROWS FROM (pg_catalog.unnest(texts), pg_catalog.unnest(done.redacted)) WITH ORDINALITY AS t(before, after, place) ORDER BY t.place);
-  PERFORM hindsight._leave_event(opened.bank_id, 'redacted', NULL, NULL, NULL, pg_catalog.jsonb_build_object('arguments', places, 'kinds', counts));
+  redacted := ARRAY(
+    SELECT CASE WHEN t.before IS NOT NULL THEN t.after END
+    FROM ROWS FROM (pg_catalog.unnest(texts), pg_catalog.unnest(done.redacted)) WITH ORDINALITY AS t(before, after, place)
+    ORDER BY t.place);
+  PERFORM hindsight._leave_event(opened.bank_id, 'redacted', NULL, NULL, NULL,
+                                 pg_catalog.jsonb_build_object('arguments', places, 'kinds', counts));
 END
 $$;
 
@@ -61,7 +65,8 @@ BEGIN ATOMIC
   SELECT coalesce(pg_catalog.array_agg(v.place ORDER BY v.place), '{}'), coalesce(pg_catalog.array_agg(v.content ORDER BY v.place), '{}'),
          coalesce(pg_catalog.array_agg(CASE WHEN hindsight._is_secret_word(v.content, '') THEN CASE
              WHEN v.key ~* '(?:pass(?:word|wd|phrase|code)?|pwd|密码|口令)$' AND pg_catalog.length(v.content) BETWEEN 4 AND 200 THEN 'password'
-             WHEN v.key ~* '(?:(?:api|access|secret|auth|private|client)[-_]?(?:key|token|secret)|^(?:token|secret|authorization)|密钥|秘钥|令牌)$'
+             WHEN v.key ~* ('(?:(?:api|access|secret|auth|private|client)[-_]?(?:key|token|secret)'
+                            '|^(?:token|secret|authorization)|密钥|秘钥|令牌)$')
                   AND v.content ~ '[0-9]' AND v.content ~ '[A-Za-z]' AND v.content !~ '\s' AND pg_catalog.length(v.content) >= 8 THEN 'api_key' END END
            ORDER BY v.place), '{}')
   FROM (
@@ -77,9 +82,11 @@ CREATE OR REPLACE FUNCTION hindsight._json_with(parts text[], places integer[], 
   RETURNS jsonb
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN (
-  SELECT pg_catalog.string_agg(CASE WHEN c.after IS DISTINCT FROM c.before THEN pg_catalog.to_jsonb(c.after)::text ELSE u.part END, '' ORDER BY u.place)::jsonb
+  SELECT pg_catalog.string_agg(CASE WHEN c.after IS DISTINCT FROM c.before THEN pg_catalog.to_jsonb(c.after)::text ELSE u.part END, ''
+                               ORDER BY u.place)::jsonb
   FROM pg_catalog.unnest(parts) WITH ORDINALITY AS u(part, place)
-  LEFT JOIN ROWS FROM (pg_catalog.unnest(places), pg_catalog.unnest(before), pg_catalog.unnest(after)) AS c(place, before, after) ON c.place = u.place);
+  LEFT JOIN ROWS FROM (pg_catalog.unnest(places), pg_catalog.unnest(before), pg_catalog.unnest(after)) AS c(place, before, after)
+    ON c.place = u.place);
 
 -- _redacted_json: a JSON value as this bank keeps it (_redact_for).
 CREATE OR REPLACE FUNCTION hindsight._redacted_json(opened hindsight.bank, argument text, value jsonb)
@@ -128,9 +135,10 @@ BEGIN
   done := hindsight._redact_for(
     opened,
     ARRAY['content', 'context', 'slot'] || pg_catalog.array_fill('tags'::text, ARRAY[tag_count])
-      || pg_catalog.array_fill('entities'::text, ARRAY[label_count - tag_count]) || pg_catalog.array_fill('metadata'::text, ARRAY[pg_catalog.cardinality(v.texts)]),
+      || pg_catalog.array_fill('entities'::text, ARRAY[label_count - tag_count])
+      || pg_catalog.array_fill('metadata'::text, ARRAY[pg_catalog.cardinality(v.texts)]),
     ARRAY[content, context, slot] || labels || v.texts,
-    CASE WHEN pg_catalog.array_remove(v.whole, NULL) <> '{}' THEN pg_catalog.array_fill(NULL::text, ARRAY[3 + label_count]) || v.whole END);
+    pg_catalog.array_fill(NULL::text, ARRAY[3 + label_count]) || v.whole);
   reason := done.reason;
   IF reason IS NULL THEN
     RETURN;

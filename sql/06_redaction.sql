@@ -48,7 +48,8 @@ DECLARE
 BEGIN
   IF coalesce(name, '') !~ '^[a-z][a-z0-9_]{0,30}$' OR name = ANY (hindsight._redactable()) THEN
     RAISE EXCEPTION 'a pattern cannot be called %', coalesce(pg_catalog.quote_literal(name), 'NULL')
-      USING ERRCODE = 'HM004', HINT = 'A name is a lower-case word that no kind has yet, such as ''employee'': it stands in the placeholder, [employee:1].';
+      USING ERRCODE = 'HM004',
+            HINT = 'A name is a lower-case word that no kind has yet, such as ''employee'': it stands in the placeholder, [employee:1].';
   END IF;
   fault := CASE
     WHEN pattern IS NULL OR pg_catalog.length(pattern) NOT BETWEEN 1 AND 300 THEN 'it must have 1 to 300 characters'
@@ -57,7 +58,8 @@ BEGIN
     WHEN pattern ~ '(?:^|[^\\])(?:\\\\)*\\[1-9]' THEN 'a back-reference is not taken: its time can double with each character'
     WHEN bare ~ '\(\?<?[=!]' THEN 'only one character may be looked at ahead or behind, such as (?<![0-9])'
     WHEN bare ~ '\((?!\?:)' THEN 'groups must not capture: (?:…), not (…)'
-    WHEN (SELECT pg_catalog.sum(pg_catalog.ln(greatest(m.bound[1]::numeric, 1))) FROM pg_catalog.regexp_matches(bare, '(?:,|\{)([0-9]{1,9})\}', 'g') AS m(bound))
+    WHEN (SELECT pg_catalog.sum(pg_catalog.ln(greatest(m.bound[1]::numeric, 1)))
+          FROM pg_catalog.regexp_matches(bare, '(?:,|\{)([0-9]{1,9})\}', 'g') AS m(bound))
          > pg_catalog.ln(1000) THEN 'the bounds of its repetitions multiply to more than 1000' END;
   IF fault IS NULL THEN
     BEGIN
@@ -80,7 +82,8 @@ BEGIN
   END IF;
   IF fault IS NOT NULL THEN
     RAISE EXCEPTION 'the pattern % is refused: %', pg_catalog.quote_literal(name), fault
-      USING ERRCODE = 'HM004', HINT = 'Each text that is stored is searched for it. Give an expression such as (?<![A-Z])EMP[0-9]{6}(?![0-9]).';
+      USING ERRCODE = 'HM004',
+            HINT = 'Each text that is stored is searched for it. Give an expression such as (?<![A-Z])EMP[0-9]{6}(?![0-9]).';
   END IF;
 END
 $$;
@@ -89,7 +92,8 @@ $$;
 -- (a placeholder takes its place) or refuse (the call fails, HM007). kinds: of which kinds. patterns: further kinds of the operator's
 -- own, {"employee": "EMP[0-9]{6}"}; '{}' takes them away. What is left out stays as it is.
 -- Raises HM001, HM003 (not an owner), HM004 (an unknown policy or kind; a pattern that could be slow, with the reason).
-CREATE OR REPLACE FUNCTION hindsight.set_redaction(bank text, policy text DEFAULT NULL, kinds text[] DEFAULT NULL, patterns jsonb DEFAULT NULL)
+CREATE OR REPLACE FUNCTION hindsight.set_redaction(
+  bank text, policy text DEFAULT NULL, kinds text[] DEFAULT NULL, patterns jsonb DEFAULT NULL)
   RETURNS void
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
@@ -101,7 +105,8 @@ BEGIN
   IF set_redaction.policy NOT IN ('off', 'mask', 'refuse') THEN
     RAISE EXCEPTION 'unknown policy %', quote_literal(set_redaction.policy) USING ERRCODE = 'HM004', HINT = 'A policy is off, mask or refuse.';
   ELSIF NOT set_redaction.kinds <@ _redactable() THEN
-    RAISE EXCEPTION 'unknown kind %', (SELECT quote_nullable(k) FROM unnest(set_redaction.kinds) AS k WHERE (k = ANY (_redactable())) IS NOT TRUE LIMIT 1)
+    RAISE EXCEPTION 'unknown kind %', (SELECT quote_nullable(k)
+                                       FROM unnest(set_redaction.kinds) AS k WHERE (k = ANY (_redactable())) IS NOT TRUE LIMIT 1)
       USING ERRCODE = 'HM004', HINT = 'Kinds are ' || array_to_string(_redactable(), ', ') || '.';
   END IF;
   PERFORM _check_object('patterns', set_redaction.patterns);

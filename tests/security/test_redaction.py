@@ -213,6 +213,41 @@ class TestStoring:
         assert kept == {**metadata, "card": "[card:1]"}
 
 
+class TestWhateverElseStoresText:
+    """`_redacted` and `_redacted_json`, which it calls first."""
+
+    def kept(self, db: Database, bank: str, expression: str, value: Any) -> Any:
+        opened = "(SELECT b FROM hindsight.bank AS b WHERE b.name = %s)"
+        return db.value(f"SELECT hindsight.{expression.format(opened=opened)}", (bank, value))
+
+    def test_a_text_and_a_json_value_are_kept_as_the_bank_says(self, db: Database, bank: str) -> None:
+        calls = [
+            {"name": "pay", "arguments": json.dumps({"card": CARD, "password": "Tr0ub4dor!x"})},
+            CARD,
+            int(CARD),
+            None,
+        ]
+        assert (
+            self.kept(db, bank, "_redacted({opened}, 'content', %s)", f"密码：Tr0ub4dor!x, {CARD}")
+            == "密码：[password:1], [card:1]"
+        )
+        assert self.kept(db, bank, "_redacted({opened}, 'content', %s)", "") == ""
+        assert self.kept(db, bank, "_redacted({opened}, 'content', %s)", None) is None
+        assert self.kept(db, bank, "_redacted_json({opened}, 'tool_calls', %s)", Jsonb(calls)) == [
+            {"name": "pay", "arguments": '{"card": "[card:1]", "password": "[password:1]"}'}, "[card:1]", "[card:1]", None,
+        ]  # fmt: skip
+        assert self.kept(db, bank, "_redacted_json({opened}, 'tool_calls', %s)", None) is None
+        assert {row["kind"]: row["redacted"] for row in db.call("redactions", bank=bank)} == {"card": 4, "password": 2}
+
+    def test_refused_is_what_the_bank_refuses(self, db: Database, bank: str) -> None:
+        db.call("set_redaction", bank=bank, policy="refuse")
+        error = refused(
+            "HM007", lambda: self.kept(db, bank, "_redacted_json({opened}, 'tool_calls', %s)", Jsonb([{"a": CARD}]))
+        )
+        assert "tool_calls of bank" in str(error)
+        assert CARD not in str(error)
+
+
 class TestPolicy:
     def test_off_keeps_everything(self, db: Database, bank: str) -> None:
         db.call("set_redaction", bank=bank, policy="off")

@@ -196,7 +196,7 @@ class TestErasingAMemory:
 
     @pytest.mark.parametrize("state", ["pending", "superseded", "archived", "forgotten", "expired"])
     def test_a_memory_of_any_state_is_erased(self, db: Database, bank: str, state: str) -> None:
-        content = f"密码 of {state} is {uuid.uuid4().hex}"
+        content = f"编号 of {state} is {uuid.uuid4().hex}"
         memory_id = store(db, bank, content, slot="key", confidence=0.5 if state == "pending" else 0.9)
         if state == "superseded":
             store(db, bank, "The key is another", slot="key")

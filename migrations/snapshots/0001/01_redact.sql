@@ -74,7 +74,8 @@ BEGIN ATOMIC
   ),
   before AS (
     SELECT k.kind, max(m.groups[1]::integer) AS last
-    FROM (SELECT DISTINCT k.kind FROM known AS k) AS k CROSS JOIN LATERAL pg_catalog.regexp_matches(body, '\[' || k.kind || ':([0-9]{1,6})]', 'g') AS m(groups)
+    FROM (SELECT DISTINCT k.kind FROM known AS k) AS k
+    CROSS JOIN LATERAL pg_catalog.regexp_matches(body, '\[' || k.kind || ':([0-9]{1,6})]', 'g') AS m(groups)
     WHERE pg_catalog.strpos(body, '[' || k.kind || ':') > 0
     GROUP BY k.kind
   ),
@@ -102,8 +103,10 @@ DECLARE
   has_digits boolean;
 BEGIN
   SELECT pg_catalog.array_to_string(texts, U&'\fdd2', '') AS body, '{}'::text[] AS hits, '{}'::text[] AS secrets INTO m;
-  IF whole IS NOT NULL OR pg_catalog.strpos(m.body, U&'\fdd0') > 0 OR pg_catalog.strpos(m.body, U&'\fdd1') > 0 OR pg_catalog.strpos(m.body, U&'\fdd3') > 0 THEN
-    SELECT pg_catalog.string_agg(CASE WHEN t.kind IS NULL THEN pg_catalog.translate(t.content, U&'\fdd0\fdd1\fdd2\fdd3', U&'\fffd\fffd\fffd\fffd')
+  IF pg_catalog.array_remove(whole, NULL) <> '{}' OR pg_catalog.strpos(m.body, U&'\fdd0') > 0
+     OR pg_catalog.strpos(m.body, U&'\fdd1') > 0 OR pg_catalog.strpos(m.body, U&'\fdd3') > 0 THEN
+    SELECT pg_catalog.string_agg(CASE WHEN t.kind IS NULL
+                                        THEN pg_catalog.translate(t.content, U&'\fdd0\fdd1\fdd2\fdd3', U&'\fffd\fffd\fffd\fffd')
                                       ELSE U&'\fdd0' || t.number || U&'\fdd1' END, U&'\fdd2' ORDER BY t.place) AS body,
            coalesce(pg_catalog.array_agg(t.kind ORDER BY t.place) FILTER (WHERE t.kind IS NOT NULL), '{}') AS hits,
            coalesce(pg_catalog.array_agg(t.content ORDER BY t.place) FILTER (WHERE t.kind IS NOT NULL), '{}') AS secrets
@@ -114,10 +117,12 @@ BEGIN
   END IF;
   -- A session keeps 32 compiled expressions, of which storing a memory uses more: a short text is not worth one that is compiled anew.
   is_short := pg_catalog.length(m.body) <= 300;
-  has_names := CASE WHEN is_short THEN m.body LIKE ANY ('{%assw%,%assp%,%assc%,%ASSW%,%ASSP%,%ASSC%,%\\_pass%,%\\_PASS%,%pwd%,%Pwd%,%PWD%,%PIN%,%key%,%Key%,%KEY%,'
+  has_names := CASE WHEN is_short
+    THEN m.body LIKE ANY ('{%assw%,%assp%,%assc%,%ASSW%,%ASSP%,%ASSC%,%\\_pass%,%\\_PASS%,%pwd%,%Pwd%,%PWD%,%PIN%,%key%,%Key%,%KEY%,'
       '%oken%,%OKEN%,%ecret%,%ECRET%,%密码%,%口令%,%密钥%,%秘钥%,%令牌%,%earer %,%Basic %}')
     ELSE m.body ~ '[Pp](?:ass|ASS|wd|WD|IN)|[Kk](?:ey|EY)|[Tt](?:oken|OKEN)|[Ss](?:ecret|ECRET)|[密令秘][码钥牌]|口令|earer|Basic' END;
-  has_keys := NOT is_short OR m.body LIKE ANY ('{%sk-%,%sk\\_%,%rk\\_%,%eyJ%,%SG.%,%hf\\_%,%r8\\_%,%AKI%,%ASIA%,%LTAI%,%AIza%,%ghp%,%gho%,%ghu%,%ghs%,%ghr%,%npm%,'
+  has_keys := NOT is_short OR m.body LIKE ANY (
+    '{%sk-%,%sk\\_%,%rk\\_%,%eyJ%,%SG.%,%hf\\_%,%r8\\_%,%AKI%,%ASIA%,%LTAI%,%AIza%,%ghp%,%gho%,%ghu%,%ghs%,%ghr%,%npm%,'
       '%gsk%,%xox%,%xapp%,%pypi%,%tvly%,%pplx%,%glpat%,%dop%,%shp%,%nvapi%,%github%,%ya29%,%xai%,%:AA%}');
   has_digits := CASE WHEN is_short THEN pg_catalog.length(pg_catalog.translate(m.body, '0123456789', '')) <= pg_catalog.length(m.body) - 9
     ELSE m.body ~ '[0-9](?:[ .()-]?[ ()-]?[0-9]){8}' END;
@@ -128,7 +133,8 @@ BEGIN
   END IF;
   IF 'private_key' = ANY (kinds) AND pg_catalog.strpos(m.body, 'PRIVATE KEY') > 0 THEN -- to its end; or what is left of one that was cut off
     m := hindsight._mark_secrets('private_key', 'whole',
-      '-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?:[^-\ufdd0-\ufdd3]|-[^-\ufdd0-\ufdd3])*-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----'
+      '-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----'
+      '(?:(?:[^-\ufdd0-\ufdd3]|-[^-\ufdd0-\ufdd3])*-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----'
       '|(?:(?:\s|\\[nr])*[A-Za-z0-9+/=]{20}[A-Za-z0-9+/=]*)*)', m.body, m.hits, m.secrets);
   END IF;
   IF 'password' = ANY (kinds) AND pg_catalog.strpos(m.body, '://') > 0 THEN
@@ -149,7 +155,8 @@ BEGIN
       m := hindsight._mark_secrets('api_key', 'hook', 'hooks\.slack\.com/services/[A-Za-z0-9/_]+', m.body, m.hits, m.secrets);
     END IF;
     IF has_keys THEN
-      m := hindsight._mark_secrets('api_key', 'known', '(?<![A-Za-z0-9_])[A-Za-z0-9_][A-Za-z0-9_.-]{14}[A-Za-z0-9_.-]+', m.body, m.hits, m.secrets);
+      m := hindsight._mark_secrets('api_key', 'known',
+                                   '(?<![A-Za-z0-9_])[A-Za-z0-9_][A-Za-z0-9_.-]{14}[A-Za-z0-9_.-]+', m.body, m.hits, m.secrets);
     END IF;
   END IF;
   IF 'email' = ANY (kinds) AND pg_catalog.strpos(m.body, '@') > 0 THEN
@@ -176,14 +183,16 @@ BEGIN
         '(?<![A-Za-z0-9_])(?:86 ?)?1[3-9][0-9][ -]?[0-9]{4}[ -]?[0-9]{4}(?![A-Za-z0-9_])', m.body, m.hits, m.secrets);
     END IF;
     IF 'ssn' = ANY (kinds) THEN
-      m := hindsight._mark_secrets('ssn', 'number', '(?<![A-Za-z0-9_])[0-9]{3}[ -]?[0-9]{2}[ -]?[0-9]{4}(?![A-Za-z0-9_])', m.body, m.hits, m.secrets);
+      m := hindsight._mark_secrets('ssn', 'number',
+                                   '(?<![A-Za-z0-9_])[0-9]{3}[ -]?[0-9]{2}[ -]?[0-9]{4}(?![A-Za-z0-9_])', m.body, m.hits, m.secrets);
     END IF;
   END IF;
   IF 'ip' = ANY (kinds) AND pg_catalog.strpos(m.body, '.') > 0 THEN
     m := hindsight._mark_secrets('ip', 'v4', '(?<![A-Za-z0-9_])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![A-Za-z0-9_])', m.body, m.hits, m.secrets);
   END IF;
   IF 'ip' = ANY (kinds) AND pg_catalog.strpos(m.body, ':') > 0 THEN
-    m := hindsight._mark_secrets('ip', 'v6', '(?<![A-Za-z0-9_:.])[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:]*(?![A-Za-z0-9_:])', m.body, m.hits, m.secrets);
+    m := hindsight._mark_secrets('ip', 'v6',
+                                 '(?<![A-Za-z0-9_:.])[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:]*(?![A-Za-z0-9_:])', m.body, m.hits, m.secrets);
   END IF;
   hits := m.hits;
   redacted := CASE WHEN hits = '{}' THEN texts
