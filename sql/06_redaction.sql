@@ -63,7 +63,7 @@ BEGIN
          > pg_catalog.ln(1000) THEN 'the bounds of its repetitions multiply to more than 1000' END;
   IF fault IS NULL THEN
     BEGIN
-      fault := CASE WHEN pg_catalog.regexp_like('', pattern) OR pg_catalog.regexp_like('', '(?:' || pattern || ')') THEN 'it matches nothing at all' END;
+      fault := CASE WHEN pg_catalog.regexp_like('', pattern) OR pg_catalog.regexp_like('', '(?:' || pattern || ')') THEN 'it finds the empty text' END;
     EXCEPTION WHEN invalid_regular_expression THEN
       fault := SQLERRM;
     END;

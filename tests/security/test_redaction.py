@@ -288,7 +288,7 @@ class TestPolicy:
         ("pattern", "why"),
         [
             (r"(a)\1", "back-reference"), (r"([a-z]+)x", "capture"), ("(?=.*a)b", "one character"), ("(?<=ab)c", "one character"),
-            ("a*", "nothing"), ("a|", "nothing"), ("a(", "regular expression|capture"), ("", "1 to 300"), ("a" * 301, "1 to 300"), ("***=a", "options"),
+            ("a*", "empty text"), ("a|", "empty text"), ("a(", "regular expression|capture"), ("", "1 to 300"), ("a" * 301, "1 to 300"), ("***=a", "options"),
             ("(?i)a", "options"), ("(?:(?:a{1,99}){1,99})", "multiply"), ("[0-9]+x|[0-9]", "as long as a plain"),
             ("(?:a+)+b|[a-z]", "as long as a plain"), ("\ufdd0", "marks"),
         ],
