@@ -68,6 +68,7 @@ _TEXTS = {
     "error",
     "task",
     "purpose",
+    "policy",
 }
 _NEEDED = {"bank", "memory_id", "from_id", "to_id", "memory_ids", "message", "role", "finding"}
 _NEEDED_BY = {
@@ -108,7 +109,7 @@ _WHOLE_NUMBERS = {
     "budget",
 }
 _FLAGS = {"include_pending", "dry_run", "is_ending"}
-_JSON = ("metadata", "tool_calls", "aliases", "turns", "before", "memories", "value")
+_JSON = ("metadata", "tool_calls", "aliases", "turns", "before", "memories", "value", "patterns")
 _DURATIONS = ("ttl", "lease", "after_idle", "every")
 _EXPRESSIONS = {
     **{name: f"CAST(:{name} AS jsonb)" for name in _JSON},
@@ -350,7 +351,8 @@ _FORMS: dict[str, Callable[[Any, str], Any]] = {
         number,
     ),
     **dict.fromkeys(
-        ("types", "tags", "all_tags", "no_tags", "entities", "clear", "states", "checks", "allowed", "modes"), labels
+        ("types", "tags", "all_tags", "no_tags", "entities", "clear", "states", "checks", "allowed", "modes", "kinds"),
+        labels,
     ),
     **dict.fromkeys(("since", "until", "as_of", "valid_at", "occurred_at", "expires_at"), moment),
     **dict.fromkeys(("memory_id", "other_id", "from_id", "to_id", "supersedes"), identifier),

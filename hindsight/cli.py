@@ -32,6 +32,7 @@ from hindsight.life_commands import complete, confirm, diff, forget, history, pe
 from hindsight.measuring_commands import bench_recall, eval_recall, stress_memories
 from hindsight.memory_commands import get, recall, should_recall, store
 from hindsight.postgres_url import sqlalchemy_url
+from hindsight.redaction_commands import redaction
 from hindsight.sync_client import Hindsight
 from hindsight.tuning_commands import calibrate, index
 from hindsight.upkeep_commands import erase, maintain, policy, usage, verify
@@ -70,7 +71,7 @@ GROUPS: dict[str, tuple[Callable[..., object], ...]] = {
     "Memories": (store, recall, should_recall, get, history, forget, restore),
     "Belief and the past": (pending, confirm, reject, complete, state, diff),
     "Conversations": (worker, queue, distilling),
-    "The upkeep of a bank": (policy, maintain, audit, usage, verify, erase),
+    "The upkeep of a bank": (policy, redaction, maintain, audit, usage, verify, erase),
 }
 for group, commands in GROUPS.items():
     for command in commands:

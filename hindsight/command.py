@@ -24,7 +24,16 @@ EXIT_CODES: list[tuple[tuple[type[BaseException], ...], int]] = [
     ((errors.Conflict, errors.ModelMismatch), 4),
     ((errors.AccessDenied,), 5),
     ((errors.DatabaseUnavailable, errors.EmbeddedUnavailable, errors.EmbeddingUnavailable), 69),
-    ((errors.ConfigurationError, errors.InvalidArgument, errors.InvalidContent, errors.EmbeddingError), 2),
+    (
+        (
+            errors.ConfigurationError,
+            errors.InvalidArgument,
+            errors.InvalidContent,
+            errors.SecretRefused,
+            errors.EmbeddingError,
+        ),
+        2,
+    ),
 ]
 """The exit code of each error, the first that fits; 70 for any other."""
 

@@ -91,6 +91,12 @@ class Conflict(DatabaseError):  # noqa: N818
     sqlstate = "HM006"
 
 
+class SecretRefused(DatabaseError, ValueError):  # noqa: N818
+    """A text holds personal data or secrets that the bank refuses. The message names the argument and the kinds."""
+
+    sqlstate = "HM007"
+
+
 class InvalidEmbedding(DatabaseError, ValueError):  # noqa: N818
     """An embedding has the wrong size, or no direction."""
 

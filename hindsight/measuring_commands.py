@@ -20,6 +20,7 @@ from hindsight.errors import ConfigurationError, InvalidArgument
 from hindsight.evaluation import Channel, evaluate
 from hindsight.evaluation_audit import evaluate_audit, verdict_table
 from hindsight.evaluation_pairs import evaluate_pairs, read_pairs
+from hindsight.evaluation_redaction import evaluate_redaction, read_sentences, redaction_table
 from hindsight.sync_client import Hindsight
 from hindsight.tables import groups_table, quality_table, visible
 from hindsight.throwaway import throwaway_database
@@ -30,9 +31,10 @@ def eval_recall(
     /,
     *,
     format: Annotated[
-        Format | Literal["pairs", "audit"],
+        Format | Literal["pairs", "audit", "redaction"],
         Parameter(
-            help="What the file is: LoCoMo's JSON, SQuAD's, or lines of labelled pairs: stored in turn, or audited."
+            help="What the file is: LoCoMo's JSON, SQuAD's, lines of labelled pairs (stored in turn, or audited) or "
+            "of sentences to redact."
         ),
     ],
     channels: Annotated[
@@ -44,13 +46,21 @@ def eval_recall(
 ) -> None:
     """Measure how much of the evidence for a data set's questions recall finds, and what each channel finds alone.
 
-    Or, of pairs of sentences, which are merged, or what an audit says. It runs in an embedded PostgreSQL of its own,
-    with the configured embedding model.
+    Or, of pairs of sentences, which are merged, or what an audit says; of sentences, what is redacted. It runs in an
+    embedded PostgreSQL of its own, with the configured embedding model.
     """
     if format == "pairs" or format == "audit":
         if channels:
             raise InvalidArgument("pairs of sentences have no channels", hint="Leave --channels out")
         (_eval_pairs if format == "pairs" else _eval_audit)(file, cache, here, as_json)
+        return
+    if format == "redaction":
+        sentences = read_sentences(file)
+        with _database("eval", here) as url, Hindsight.connect(url) as client:
+            found = evaluate_redaction(sentences, client)
+        faults = [visible(f"missed {kind} {value}: {text}") for text, kind, value in found.missed]
+        faults += [visible(f"no {kind} {value}: {text}") for text, kind, value in found.mistaken]
+        show(as_json, found.as_dict(), f"{len(sentences)} sentences", redaction_table(found.kinds), *faults)
         return
     corpora = read_corpora(file, format)
     settings = load_settings()

@@ -145,6 +145,7 @@ class Bank(Base):
         CheckConstraint("distil_mode IN ('auto', 'model', 'rules', 'verbatim', 'off')", name="bank_distil_mode_check"),
         CheckConstraint("distil_turns BETWEEN 1 AND 100", name="bank_distil_turns_check"),
         CheckConstraint("working_turns BETWEEN 1 AND 1000", name="bank_working_turns_check"),
+        CheckConstraint("redaction IN ('off', 'mask', 'refuse')", name="bank_redaction_check"),
         Index("bank_name_key", "name", unique=True),
         {"comment": "A store of memories with its own access list: the unit of isolation and of distribution."},
     )
@@ -188,6 +189,17 @@ class Bank(Base):
     )
     audited_at: Mapped[datetime | None] = mapped_column(Timestamp, comment="When a worker last began to audit it.")
     findings: Mapped[int | None] = mapped_column(Integer, comment="How many findings that audit had.")
+    redaction: Mapped[str] = mapped_column(
+        Text,
+        server_default=text("'mask'"),
+        comment="What becomes of personal data and secrets that are to be stored: off, mask or refuse.",
+    )
+    redaction_kinds: Mapped[list[str] | None] = mapped_column(
+        ARRAY(Text), comment="Of which kinds; NULL: of those that are redacted by default."
+    )
+    redaction_patterns: Mapped[dict[str, str] | None] = mapped_column(
+        JSONB, comment="Kinds of the operator's own, each with an expression."
+    )
     created_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
 
 
@@ -568,6 +580,7 @@ class Event(Base):
     __table_args__ = (
         ForeignKeyConstraint(["bank_id"], ["hindsight.bank.bank_id"], name="event_bank_id_fkey"),
         Index("event_memory_idx", "bank_id", "memory_id", "event_id"),
+        Index("event_redacted_idx", "bank_id", "at", postgresql_where=text("action = 'redacted'")),
         {"comment": "The append-only audit trail: who did what to which memory, when, why, before and after."},
     )
 

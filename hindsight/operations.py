@@ -24,6 +24,8 @@ from hindsight.results import (
     Model,
     ModelUsage,
     Policy,
+    Redacted,
+    Redaction,
     SampledMemory,
     Tag,
     UndecidedPair,
@@ -71,6 +73,35 @@ class AsyncOperations(AsyncCaller):
         """
         given = {"decay_rate": decay_rate, "weight": weight, "ttl": ttl, "on_conflict": on_conflict}
         await self._transaction("set_policy", [{"bank": bank, "type": type, **given}])
+
+    async def redaction(self, bank: str) -> Redaction:
+        """What becomes of personal data and secrets in what a bank stores."""
+        return (await self._rows(Redaction, "redaction", bank=bank))[0]
+
+    async def set_redaction(
+        self,
+        bank: str,
+        policy: str | None = None,
+        *,
+        kinds: Labels | None = None,
+        patterns: Mapping[str, str] | None = None,
+    ) -> None:
+        """Changes what is given of a bank's redaction, for what is stored from now on. For its owner.
+
+        policy: off, mask (a placeholder takes the place of what is redacted) or refuse (the call raises SecretRefused).
+        kinds: some of private_key, api_key, password, card, iban, resident_id, ssn, phone, email, ip. patterns: kinds
+        of your own, each with a regular expression: {"employee": "EMP[0-9]{6}"}; an empty one takes them away.
+        """
+        given = {"policy": policy, "kinds": kinds, "patterns": patterns}
+        await self._transaction("set_redaction", [{"bank": bank, **given}])
+
+    async def redactions(self, bank: str) -> list[Redacted]:
+        """How much was redacted in a bank, of each kind, in how many writes, and when; no content."""
+        return await self._rows(Redacted, "redactions", bank=bank)
+
+    async def redact(self, content: str, kinds: Labels | None = None) -> str:
+        """A text with placeholders ([phone:1]) in place of personal data and secrets, of these kinds or of all."""
+        return cast(str, await self._value("redact", content=content, kinds=kinds))
 
     async def status(self) -> list[BankStatus]:
         """Every bank that the caller may read, with what it holds."""

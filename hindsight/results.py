@@ -176,6 +176,26 @@ class Erased:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Redaction:
+    """What a bank redacts. policy: off, mask or refuse. patterns: kinds of its own, each with an expression."""
+
+    policy: str
+    kinds: list[str]
+    patterns: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redacted:
+    """How much was redacted of a kind, in how many writes, and when."""
+
+    kind: str
+    redacted: int
+    writes: int
+    first_at: datetime
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """What a type of memory is in a bank.
 

@@ -35,7 +35,9 @@ $$;
 -- confidence and importance lie in [0, 1]; NULL confidence means 0.9, of what was inferred 0.6. supersedes names a memory
 -- whose place it takes, whatever the policy (a guess takes that of no statement); derived_from those that it was made of, which it does not outlive. It ends at
 -- expires_at, or after ttl, or when the policy of its type says. embedding comes with the model that made it.
--- Raises HM001, HM002 (supersedes, derived_from), HM003, HM004, HM005, HM010, HM011, HM012.
+-- Personal data and secrets are masked first, or refused, as the bank's policy says (set_redaction); what is masked waits for an embedding
+-- of its own, since the one that came was made of the secret.
+-- Raises HM001, HM002 (supersedes, derived_from), HM003, HM004, HM005, HM007, HM010, HM011, HM012.
 CREATE OR REPLACE FUNCTION hindsight.store(
   bank text, content text, type text DEFAULT 'fact', tags text[] DEFAULT NULL, session_id text DEFAULT NULL,
   confidence double precision DEFAULT NULL, importance double precision DEFAULT NULL, source text DEFAULT NULL,
@@ -60,6 +62,7 @@ DECLARE
   said_at timestamptz;
   begins timestamptz;
   gates text[] := '{}';
+  kept record;
 BEGIN
   PERFORM _check_text('content', store.content, 10000), _check_optional_text('context', store.context, 10000),
           _check_optional_text('slot', store.slot, 200), _check_type(store.type),
@@ -70,6 +73,18 @@ BEGIN
   IF store.expires_at <= clock_timestamp() THEN
     RAISE EXCEPTION 'expires_at % has passed already', store.expires_at
       USING ERRCODE = 'HM004', HINT = 'Give a time to come, or leave it out.';
+  END IF;
+  kept := _redact_memory(opened, store.slot, store.content, store.context, store.tags, store.entities, store.metadata);
+  IF kept.reason IS NOT NULL THEN
+    gates := gates || kept.reason;
+    IF kept.content <> store.content THEN
+      store.embedding := NULL;
+    END IF;
+    store.content := kept.content;
+    store.context := kept.context;
+    store.tags := kept.tags;
+    store.entities := kept.entities;
+    store.metadata := kept.metadata;
   END IF;
   used := CASE WHEN store.embedding IS NOT NULL THEN _adopt_model(opened, store.model) END;
 

@@ -147,6 +147,7 @@ DECLARE
   held constant memory := _lock_with_derived(opened, memory_id);
 BEGIN
   PERFORM _check_text('reason', reason, 2000);
+  reason := _redacted(opened, 'reason', reason);
   IF held.deleted_at IS NULL THEN
     PERFORM _retire(opened.bank_id, ARRAY[held.memory_id], 'forgotten', reason), _doubt_derived(opened.bank_id, ARRAY[held.memory_id]);
   END IF;
@@ -176,6 +177,7 @@ DECLARE
 BEGIN
   PERFORM _check_text('reason', forget_matching.reason, 2000), _check_source(forget_matching.source),
           _check_time('since', forget_matching.since), _check_time('until', forget_matching.until);
+  forget_matching.reason := _redacted(opened, 'reason', forget_matching.reason);
   PERFORM _check_type(t) FROM unnest(forget_matching.types) AS t;
   filter.types := nullif(forget_matching.types, '{}');
   filter.tags := nullif(_bank_tags(opened.bank_id, forget_matching.tags), '{}');
@@ -210,6 +212,7 @@ DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'owner');
 BEGIN
   PERFORM _check_text('reason', reason, 2000);
+  reason := _redacted(opened, 'reason', reason);
   RETURN (SELECT count(*) FROM _forget_all(opened, NULL, reason, false));
 END
 $$;
@@ -263,6 +266,7 @@ DECLARE
   changed memory := held;
 BEGIN
   PERFORM _check_optional_text('reason', reason, 2000);
+  reason := _redacted(opened, 'reason', reason);
   IF held.deleted_at IS NULL THEN
     RAISE EXCEPTION 'memory % is not forgotten, it is %', memory_id, _state(held, clock_timestamp())
       USING ERRCODE = 'HM004', HINT = 'Only what was forgotten can be restored.';

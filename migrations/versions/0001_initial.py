@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    run_sql("snapshots/0001/01_text.sql", "versions/0001_initial.sql", "snapshots/0001/02_*.sql")
+    run_sql("snapshots/0001/01_*.sql", "versions/0001_initial.sql", "snapshots/0001/02_*.sql")
     run_sql("snapshots/0001/0[3-9]_*.sql", "snapshots/0001/[12]*.sql", "versions/0001_policies.sql")
 
 

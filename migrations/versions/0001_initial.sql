@@ -63,8 +63,12 @@ CREATE TABLE hindsight.bank (
   maintained_at timestamptz,
   audited_at timestamptz,
   findings integer,
+  redaction text DEFAULT 'mask' NOT NULL,
+  redaction_kinds text[],
+  redaction_patterns jsonb,
   created_at timestamptz DEFAULT now() NOT NULL,
   PRIMARY KEY (bank_id),
+  CONSTRAINT bank_redaction_check CHECK (redaction IN ('off', 'mask', 'refuse')),
   CONSTRAINT bank_decay_rate_check CHECK (decay_rate BETWEEN 0 AND 1),
   CONSTRAINT bank_distil_mode_check CHECK (distil_mode IN ('auto', 'model', 'rules', 'verbatim', 'off')),
   CONSTRAINT bank_distil_turns_check CHECK (distil_turns BETWEEN 1 AND 100),
@@ -86,6 +90,9 @@ COMMENT ON COLUMN hindsight.bank.working_turns IS 'How many of a session''s last
 COMMENT ON COLUMN hindsight.bank.maintained_at IS 'When a worker last began to maintain it.';
 COMMENT ON COLUMN hindsight.bank.audited_at IS 'When a worker last began to audit it.';
 COMMENT ON COLUMN hindsight.bank.findings IS 'How many findings that audit had.';
+COMMENT ON COLUMN hindsight.bank.redaction IS 'What becomes of personal data and secrets that are to be stored: off, mask or refuse.';
+COMMENT ON COLUMN hindsight.bank.redaction_kinds IS 'Of which kinds; NULL: of those that are redacted by default.';
+COMMENT ON COLUMN hindsight.bank.redaction_patterns IS 'Kinds of the operator''s own, each with an expression.';
 
 CREATE TABLE hindsight.bank_type (
   bank_id bigint NOT NULL,
@@ -404,6 +411,7 @@ CREATE TABLE hindsight.event (
   CONSTRAINT event_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id)
 );
 CREATE INDEX event_memory_idx ON hindsight.event (bank_id, memory_id, event_id);
+CREATE INDEX event_redacted_idx ON hindsight.event (bank_id, at) WHERE action = 'redacted';
 COMMENT ON TABLE hindsight.event IS 'The append-only audit trail: who did what to which memory, when, why, before and after.';
 COMMENT ON COLUMN hindsight.event.principal IS 'Who did it.';
 COMMENT ON COLUMN hindsight.event.action IS 'The function, or what it came to: stored, merged, …';

@@ -218,6 +218,25 @@ def test_a_policy_is_shown_and_changed(hindsight: Command) -> None:
     assert (todo["ttl"], todo["on_conflict"]) == ("60 days, 0:00:00", "history")
 
 
+def test_what_a_bank_redacts_is_shown_changed_and_counted(hindsight: Command) -> None:
+    hindsight("store", "The card is 4111 1111 1111 1111")
+    shown = hindsight("redaction").out
+    assert "mask" in shown
+    assert "private_key, api_key, password, card, iban, resident_id, ssn" in shown
+    assert any(line.split()[:3] == ["card", "1", "1"] for line in shown.splitlines())
+    changed = hindsight(
+        "redaction", "refuse", "--kinds", "card,email", "--patterns", '{"own": "EMP[0-9]{6}"}', "--json"
+    ).json
+    assert changed["redaction"] == {"policy": "refuse", "kinds": ["card", "email"], "patterns": {"own": "EMP[0-9]{6}"}}
+    assert changed["redacted"][0]["redacted"] == 1
+    refused = hindsight("store", "Write to a@example.org")
+    assert refused.code == 2
+    assert "must not hold: email" in refused.err
+    assert "a@example.org" not in refused.err
+    assert hindsight("redaction", "hide").code == 2
+    assert hindsight("redaction", "--patterns", "{").code == 2
+
+
 def test_maintain_says_what_it_did(hindsight: Command) -> None:
     hindsight("store", "parked on level 3", "--ttl", "1 microsecond")
     assert hindsight("maintain", "--json").json["expired"] == 1

@@ -17,6 +17,7 @@ from hindsight.embedding_cache import CachedEmbedder
 from hindsight.errors import InvalidArgument
 from hindsight.evaluation import Quality, by_category, evaluate, reciprocal_rank_fusion
 from hindsight.evaluation_pairs import Group, evaluate_pairs, read_pairs
+from hindsight.evaluation_redaction import Kind, Sentence, evaluate_redaction
 from hindsight.sync_client import Hindsight
 
 LOCOMO = [
@@ -233,3 +234,42 @@ def test_a_file_without_pairs_is_refused_with_its_name(tmp_path: Path, content: 
     (tmp_path / "pairs.jsonl").write_text(content, encoding="utf-8")
     with pytest.raises(InvalidArgument, match=r"pairs\.jsonl"):
         read_pairs(tmp_path / "pairs.jsonl")
+
+
+def test_what_is_redacted_is_compared_with_the_labels_character_by_character(client: Hindsight) -> None:
+    sentences = [
+        Sentence("dev", "en", "a@example.org and 4111111111111111", (("email", "a@example.org"),)),
+        Sentence("dev", "zh", "密码是hunter2zh，别说", (("password", "hunter2z"),)),
+        Sentence("held_out", "en", "plain", ()),
+        Sentence("held_out", "zh", "电话13800001111", (("phone", "13800001111"),)),
+    ]
+    report = evaluate_redaction(sentences, client)
+    assert report.kinds == [
+        Kind("dev", "card", wrong=1),
+        Kind("dev", "email", 1, 1),
+        Kind("dev", "password", 1, 0, 1),
+        Kind("dev", "all", 2, 1, 2),
+        Kind("held_out", "phone", 1, 1),
+        Kind("held_out", "all", 1, 1),
+    ]
+    assert (report.kinds[3].recall, report.kinds[3].precision, report.kinds[0].recall) == (1 / 2, 1 / 3, None)
+    assert report.missed == [(sentences[1].text, "password", "hunter2z")]
+    assert {one[1:] for one in report.mistaken} == {("card", "4111111111111111"), ("password", "hunter2zh")}
+
+
+def test_the_command_prints_what_is_redacted(
+    shared_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", shared_url)
+    row = {"split": "dev", "language": "en", "text": "a@example.org", "secrets": [{"kind": "phone", "value": "a@"}]}
+    (tmp_path / "set.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    line = ["eval", str(tmp_path / "set.jsonl"), "--format", "redaction", "--here"]
+    assert cli.run(line) == 0
+    shown = capsys.readouterr().out
+    assert "missed phone a@: a@example.org" in shown
+    assert "no email a@example.org: a@example.org" in shown
+    assert cli.run([*line, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["kinds"][-1]["recall"] == 0
+    for content in ("", "text", "[]", '{"text": "x"}'):
+        (tmp_path / "set.jsonl").write_text(content, encoding="utf-8")
+        assert cli.run(line) == 2

@@ -184,8 +184,8 @@ def test_a_body_over_two_mebibytes_is_refused_on_every_route(http, path):
 def test_the_status_of_every_error_is_fixed():
     statuses = {code: refusal(kind("x")).status for code, kind in BY_SQLSTATE.items()}
     assert statuses == {
-        "HM001": 404, "HM002": 404, "HM003": 403, "HM004": 400, "HM005": 400, "HM006": 409, "HM010": 422, "HM011": 422,
-        "HM012": 422,
+        "HM001": 404, "HM002": 404, "HM003": 403, "HM004": 400, "HM005": 400, "HM006": 409, "HM007": 422, "HM010": 422,
+        "HM011": 422, "HM012": 422,
     }  # fmt: skip
     for kind in HindsightError.__subclasses__():
         assert refusal(kind("x")).status in (422, 500, 503)

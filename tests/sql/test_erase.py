@@ -15,7 +15,7 @@ from tests.conftest import Database
 REASON = "at the person's request, ticket 4711"
 CONTENTS = [
     pytest.param("Alice's key is KEY-49222", "the key of alice was Key-49222 then", id="English"),
-    pytest.param("爱丽丝的密码是 49222！", "那时爱丽丝的口令为 49222", id="Chinese"),
+    pytest.param("爱丽丝的端口是 49222！", "那时爱丽丝的端口为 49222", id="Chinese"),
 ]
 
 
@@ -155,7 +155,7 @@ class TestErasingAMemory:
         assert places(db, content, earlier, *digests(db, content), *digests(db, earlier)) == set()
 
     def test_the_receipt_says_who_when_why_and_how_much_but_not_what(self, db: Database, bank: str) -> None:
-        memory_id = store(db, bank, "爱丽丝的密码是 49222")
+        memory_id = store(db, bank, "爱丽丝的端口是 49222")
         sealed_before = db.call("maintain", bank=bank)
         assert sealed_before[0] == {"task": "events sealed", "affected": 2}
         counts = erase(db, bank, memory_id)
@@ -196,7 +196,7 @@ class TestErasingAMemory:
 
     @pytest.mark.parametrize("state", ["pending", "superseded", "archived", "forgotten", "expired"])
     def test_a_memory_of_any_state_is_erased(self, db: Database, bank: str, state: str) -> None:
-        content = f"密码 of {state} is {uuid.uuid4().hex}"
+        content = f"编号 of {state} is {uuid.uuid4().hex}"
         memory_id = store(db, bank, content, slot="key", confidence=0.5 if state == "pending" else 0.9)
         if state == "superseded":
             store(db, bank, "The key is another", slot="key")
@@ -266,7 +266,7 @@ class TestErasingAMemory:
         assert db.one("get", bank=bank, memory_id=other)["content"] == "unrelated"
         assert problems(db, bank) == []
 
-    @pytest.mark.parametrize("content", ["爱丽丝的密码是 49222", 'She said "no"\nand left'])
+    @pytest.mark.parametrize("content", ["爱丽丝的端口是 49222", 'She said "no"\nand left'])
     def test_it_is_found_in_the_arguments_of_tools_however_they_are_escaped(
         self, db: Database, bank: str, content: str
     ) -> None:

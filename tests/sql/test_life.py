@@ -630,7 +630,7 @@ class TestExpiry:
             assert kept["expires_at"] - kept["created_at"] == pytest.approx(lifetime, abs=timedelta(seconds=5))
         assert get(db, bank, store(db, bank, content))["expires_at"] is None
 
-    @pytest.mark.parametrize("content", ["The door code is 4711", "门的密码是4711"])
+    @pytest.mark.parametrize("content", ["The door code is 4711", "门的编号是4711"])
     def test_what_has_expired_is_gone_at_once_from_every_channel_with_no_sweeper_running(
         self, db: Database, bank: str, toy: str, content: str
     ) -> None:

@@ -113,7 +113,7 @@ END;
 -- log_turns: keeps messages of a session, all or none, and returns the place of each, counted from 1. A turn has role, content,
 -- tool_calls, metadata, occurred_at, and what makes logging it again change nothing: a turn_id of the application, or a sequence.
 -- Without either it is the session's next. Turns that wait make the session due (set_distilling), and wake the worker.
--- Raises HM001, HM003, HM004, HM005, HM006 (another turn has that sequence or that turn_id).
+-- What a bank redacts it redacts here too. Raises HM001, HM003, HM004, HM005, HM006 (another turn has that sequence or that turn_id), HM007.
 CREATE OR REPLACE FUNCTION hindsight.log_turns(bank text, session_id text, turns jsonb)
   RETURNS TABLE (sequence integer, outcome text)
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -140,6 +140,9 @@ BEGIN
   current := _lock_session(opened.bank_id, log_turns.session_id);
   FOR given IN SELECT t.value FROM jsonb_array_elements(turns) WITH ORDINALITY AS t(value, place) ORDER BY t.place LOOP
     fresh := _turn(given);
+    fresh.content := _redacted(opened, 'content', fresh.content);
+    fresh.tool_calls := _redacted_json(opened, 'tool_calls', fresh.tool_calls);
+    fresh.metadata := _redacted_json(opened, 'metadata', fresh.metadata);
     held := NULL;
     IF fresh.turn_id IS NOT NULL THEN
       SELECT t.* INTO held FROM turn AS t

@@ -39,6 +39,7 @@ DECLARE
   since timestamptz;
 BEGIN
   PERFORM _check_optional_text('reason', reason, 2000), _take_turns(opened.bank_id);
+  reason := _redacted(opened, 'reason', reason);
   held := _lock_current(opened, memory_id);
   changed := held;
   changed.pending_reason := NULL;
@@ -71,6 +72,7 @@ DECLARE
   held constant memory := _lock_with_derived(opened, memory_id);
 BEGIN
   PERFORM _check_text('reason', reason, 2000);
+  reason := _redacted(opened, 'reason', reason);
   IF held.deleted_at IS NULL AND held.pending_reason IS NULL THEN
     RAISE EXCEPTION 'memory % is not pending, it is %', memory_id, _state(held, clock_timestamp())
       USING ERRCODE = 'HM004', HINT = 'forget takes away what was believed.';
@@ -97,6 +99,7 @@ DECLARE
   changed memory := held;
 BEGIN
   PERFORM _check_optional_text('reason', reason, 2000);
+  reason := _redacted(opened, 'reason', reason);
   IF held.type <> 'todo' THEN
     RAISE EXCEPTION 'memory % is a %, not a todo', memory_id, held.type
       USING ERRCODE = 'HM004', HINT = 'Only what is to be done can be completed.';

@@ -75,7 +75,7 @@ COMMENT ON FUNCTION hindsight.get(text, uuid) IS 'One memory by its id, with its
 -- without its embedding waits for one. clear names what shall be empty: 'slot', 'context', 'occurred_at', 'expires_at'.
 -- Returns the new version. expected_version refuses the change when somebody else was faster.
 -- Raises HM001, HM002, HM003, HM004 (also for a tag that the bank does not allow: it has no row of reasons to say so in, as store has),
--- HM005, HM006 (content or slot taken, superseded, or another version),
+-- HM005, HM006 (content or slot taken, superseded, or another version), HM007 (personal data or secrets, where the bank refuses them),
 -- HM010, HM011, HM012.
 CREATE OR REPLACE FUNCTION hindsight.update_memory(
   bank text, memory_id uuid, content text DEFAULT NULL, type text DEFAULT NULL, tags text[] DEFAULT NULL,
@@ -93,6 +93,7 @@ DECLARE
   used embedding_model;
   held memory;
   changed memory;
+  kept record;
 BEGIN
   PERFORM _check_optional_text('content', content, 10000), _check_optional_text('context', context, 10000),
           _check_optional_text('slot', slot, 200), _check_optional_text('reason', reason, 2000),
@@ -110,6 +111,18 @@ BEGIN
     RAISE EXCEPTION 'expires_at % has passed already', expires_at
       USING ERRCODE = 'HM004', HINT = 'Give a time to come, or forget the memory.';
   END IF;
+  kept := _redact_memory(opened, slot, content, context, tags, entities, metadata);
+  IF kept.reason IS NOT NULL THEN
+    IF kept.content <> content THEN
+      embedding := NULL; -- it was made of what is not kept
+    END IF;
+    content := kept.content;
+    context := kept.context;
+    tags := kept.tags;
+    entities := kept.entities;
+    metadata := kept.metadata;
+  END IF;
+  reason := _redacted(opened, 'reason', reason);
   used := CASE WHEN embedding IS NOT NULL THEN _adopt_model(opened, model) END;
   IF slot IS NOT NULL THEN
     PERFORM _take_turns(opened.bank_id);

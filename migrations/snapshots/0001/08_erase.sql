@@ -43,6 +43,7 @@ DECLARE
   blank_events jsonb;
 BEGIN
   PERFORM _check_text('reason', erase_memory.reason, 2000), _take_turns(opened.bank_id);
+  erase_memory.reason := _redacted(opened, 'reason', erase_memory.reason);
   named := _lock_memory(opened, erase_memory.memory_id);
   contents := ARRAY(SELECT named.content UNION
                     SELECT v.content FROM memory_version AS v WHERE v.bank_id = opened.bank_id AND v.memory_id = named.memory_id);
@@ -187,6 +188,7 @@ DECLARE
   counts jsonb := '{}';
 BEGIN
   PERFORM _check_text('reason', erase_bank.reason, 2000), _check_bank_name(opened.name), _take_turns(opened.bank_id);
+  erase_bank.reason := _redacted(opened, 'reason', erase_bank.reason);
   -- Waits for its writers. Those that come later fail, since they have opened a bank that is not there.
   PERFORM FROM bank AS b WHERE b.bank_id = opened.bank_id FOR UPDATE;
   IF NOT FOUND THEN -- somebody was faster

@@ -16,6 +16,7 @@ BEGIN
     RAISE EXCEPTION 'value has % characters, at most 100000 are taken', length(working_set.value::text)
       USING ERRCODE = 'HM005', HINT = 'Keep large data elsewhere, and its key here.';
   END IF;
+  working_set.value := _redacted_json(opened, 'value', working_set.value);
   PERFORM _open_session(opened.bank_id, working_set.session_id);
   IF working_set.value IS NULL OR working_set.value = 'null' THEN
     DELETE FROM working_value AS w
