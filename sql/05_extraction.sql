@@ -1,0 +1,149 @@
+-- Extraction: what is worth keeping of a turn, found by rules, without a model. 05_sentence.sql cuts the turn, 05_extraction_sign.sql
+-- has the signs, 05_extraction_reply.sql what a turn says only together with the one before.
+
+-- _says: the kind of thing that a sentence (as it was said, and as _plain gives its clauses that hold for longer) says of itself, or NULL.
+CREATE OR REPLACE FUNCTION hindsight._says(sentence text, lasting text)
+  RETURNS text
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+AS $$
+DECLARE
+  is_bound constant boolean := hindsight._is_bound(sentence);
+BEGIN
+  RETURN CASE
+    WHEN lasting ~ hindsight._sign('todo') THEN 'todo'
+    WHEN lasting ~ hindsight._sign('forbidding') THEN 'preference'
+    WHEN lasting ~ hindsight._sign('decision') THEN 'decision'
+    WHEN lasting ~ hindsight._sign('preference') THEN 'preference'
+    WHEN lasting ~ hindsight._sign('standing') THEN CASE WHEN lasting ~ hindsight._sign('request') OR lasting ~ '以后|今后|从现在' THEN 'preference' ELSE 'fact' END
+    WHEN lasting ~ hindsight._sign('problem') THEN NULL
+    WHEN lasting ~ hindsight._sign('fact') THEN 'fact'
+    WHEN is_bound AND lasting ~ hindsight._sign('states') AND lasting !~ hindsight._sign('remark') THEN 'fact'
+  END;
+END
+$$;
+
+-- _found_in: what is worth keeping of one turn; before is the turn before, or the last ones, each ended by U+001E. A sentence is kept as it was said.
+-- Confidence is 0.9 of what was said, 0.6 and 0.5 of what was said with one doubt or more.
+CREATE OR REPLACE FUNCTION hindsight._found_in(role text, content text, before text DEFAULT NULL)
+  RETURNS SETOF hindsight.extracted
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 5
+AS $$
+DECLARE
+  turns constant text[] := pg_catalog.string_to_array(nullif(pg_catalog.btrim(before, E'\x1e'), ''), E'\x1e');
+  last constant text := turns[pg_catalog.cardinality(turns)];
+  asked constant text := hindsight._asked_in(last);
+  own constant text := hindsight._own_words(content);
+  said record;
+  plain text;
+  lasting text;
+  is_explicit boolean;
+  doubts integer;
+  one hindsight.extracted;
+  problem text;
+  cause text;
+BEGIN
+  IF NOT hindsight._is_person(role) OR own IS NULL THEN
+    RETURN;
+  END IF;
+  problem := hindsight._problem_in(turns);
+  FOR said IN SELECT s.* FROM hindsight._sentences(own) AS s LOOP
+    CONTINUE WHEN pg_catalog.length(said.sentence) > 500;
+    plain := hindsight._plain(said.sentence);
+    one.content := hindsight._without_opening(said.sentence);
+    one.type := NULL;
+    one.is_correction := false;
+    is_explicit := plain ~ hindsight._sign('explicit');
+    IF plain ~ hindsight._sign('unreal')
+       OR (hindsight._is_question(plain) AND NOT is_explicit AND plain !~ hindsight._sign('standing')) THEN
+      problem := coalesce(problem, CASE WHEN plain ~ hindsight._sign('problem') THEN said.sentence END);
+      CONTINUE;
+    ELSIF plain ~ hindsight._sign('solved') AND (problem IS NOT NULL OR plain ~ hindsight._sign('problem')) THEN
+      one.content := hindsight._solved(problem, said.sentence, plain, last);
+      one.type := CASE WHEN one.content IS NOT NULL THEN 'fact' END;
+      one.content := CASE WHEN cause IS NULL THEN one.content ELSE hindsight._joined(cause, one.content) END;
+      problem := NULL;
+      cause := NULL;
+    ELSIF problem IS NOT NULL AND plain ~ hindsight._sign('cause') THEN
+      cause := said.sentence; -- which the cure may follow
+      CONTINUE;
+    ELSIF plain ~ hindsight._sign('correction') AND pg_catalog.length(plain) > 8 AND (hindsight._is_bound(said.sentence) OR plain ~ '\mnot\M|不是') THEN
+      one.type := 'decision';
+      one.is_correction := true;
+    END IF;
+    IF one.type IS NULL THEN
+      one.content := hindsight._without_opening(said.sentence);
+    END IF;
+    IF one.type IS NULL AND said.place = 1 AND last IS NOT NULL THEN
+      SELECT coalesce(r.content, one.content), r.type INTO one.content, one.type FROM hindsight._reply(one.content, plain, last, asked) AS r;
+    END IF;
+    IF one.type IS NULL THEN
+      lasting := hindsight._lasting(plain);
+      IF plain ~ '\?["”) ]*$' THEN -- what is said before a question
+        one.content := pg_catalog.regexp_replace(one.content, '[,，][^,，]*$', '');
+      END IF;
+      one.type := coalesce(hindsight._says(said.sentence, lasting), CASE WHEN is_explicit AND lasting <> '' THEN 'fact' END);
+    END IF;
+    IF one.type IS NULL THEN
+      problem := coalesce(CASE WHEN plain ~ hindsight._sign('problem') THEN said.sentence END, problem);
+      CONTINUE;
+    END IF;
+    doubts := CASE WHEN one.is_correction OR is_explicit THEN 0 ELSE pg_catalog.regexp_count(plain, hindsight._sign('hedge')) END;
+    CONTINUE WHEN doubts > 0 AND NOT hindsight._is_bound(said.sentence);
+    one.type := CASE WHEN doubts > 0 AND one.type IN ('fact', 'decision') THEN 'hypothesis' ELSE one.type END;
+    one.confidence := CASE doubts WHEN 0 THEN 0.9 WHEN 1 THEN 0.6 ELSE 0.5 END;
+    one.source := CASE WHEN doubts = 0 THEN 'user' ELSE 'inferred' END;
+    one.importance := greatest(hindsight.importance(one.content, one.type), CASE WHEN is_explicit THEN 0.8 ELSE 0.5 END);
+    one.slot := hindsight._slot_of(one.content);
+    RETURN NEXT one;
+  END LOOP;
+  IF cause IS NOT NULL THEN
+    one := (hindsight._joined(problem, cause), 'fact', 0.9, 0.6, NULL, 'user', false);
+    RETURN NEXT one;
+  END IF;
+END
+$$;
+
+-- _is_explicit: whether a turn says in so many words that something is to be kept, so that it is distilled at once.
+CREATE OR REPLACE FUNCTION hindsight._is_explicit(content text)
+  RETURNS boolean
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN EXISTS (
+  SELECT FROM hindsight._sentences(hindsight._own_words(content)) AS s
+  CROSS JOIN LATERAL hindsight._plain(s.sentence) AS plain
+  WHERE plain ~ hindsight._sign('explicit') AND NOT hindsight._is_question(plain));
+
+-- extract: what is worth keeping of one turn, by rules; before: the text of the turn before, or of the last ones, each ended by U+001E.
+-- Pure: reads and stores nothing.
+CREATE OR REPLACE FUNCTION hindsight.extract(role text, content text, before text DEFAULT NULL)
+  RETURNS SETOF hindsight.extracted
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 5
+BEGIN ATOMIC
+  SELECT * FROM hindsight._found_in(role, content, before);
+END;
+COMMENT ON FUNCTION hindsight.extract(text, text, text) IS
+  'What is worth keeping of one turn, by rules: the sentences, with type, confidence, importance, slot and source; stores nothing.';
+
+-- _verbatim: a turn as it is, if it matters; who says it does not count, but for the system. Of what a tool returned the source is the tool.
+CREATE OR REPLACE FUNCTION hindsight._verbatim(role text, content text, before text DEFAULT NULL)
+  RETURNS SETOF hindsight.extracted
+  LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 1
+AS $$
+DECLARE
+  one hindsight.extracted;
+  worth constant double precision := hindsight.importance(content);
+BEGIN
+  IF pg_catalog.lower(role) IN ('system', 'developer') OR worth < 0.3 THEN
+    RETURN;
+  END IF;
+  SELECT f.* INTO one FROM hindsight._found_in(role, content, before) AS f
+    WHERE f.type <> 'hypothesis' ORDER BY f.is_correction DESC, f.importance DESC LIMIT 1;
+  one.content := content;
+  one.type := coalesce(one.type, 'fact');
+  one.confidence := 0.9;
+  one.importance := worth;
+  one.source := CASE WHEN hindsight._is_person(role) THEN 'user'
+                     WHEN pg_catalog.lower(role) IN ('tool', 'function', 'tool_result') THEN 'tool' ELSE 'inferred' END;
+  one.is_correction := coalesce(one.is_correction, false);
+  RETURN NEXT one;
+END
+$$;
