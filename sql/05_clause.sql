@@ -23,7 +23,7 @@ BEGIN
   RETURN QUERY
     SELECT pg_catalog.row_number() OVER (ORDER BY m.place), trimmed
     FROM pg_catalog.regexp_matches(plain,
-           '((?:"[^"\n]*"|“[^”\n]*”|「[^」\n]*」|`[^`\n]*`|\.(?![\s]|$)|[^.。！？!?；;…\n])+(?:[.。！？!?；;…]+["”」)）]?)?)', 'g')
+           '((?:"[^"\n]*"|"(?![^"\n]*")|“[^”\n]*”|「[^」\n]*」|`[^`\n]*`|`(?![^`\n]*`)|\.(?!\s|$)|[^.。！？!?；;…"`\n])+(?:[.。！？!?；;…]+["”」)）]?)?)', 'g')
            WITH ORDINALITY AS m(match, place)
     CROSS JOIN LATERAL pg_catalog.btrim(pg_catalog.translate(m.match[1], stop, '.'), E' \t\r\u00a0\u3000') AS trimmed
     WHERE pg_catalog.length(trimmed) > 1;
@@ -74,15 +74,15 @@ CREATE OR REPLACE FUNCTION hindsight._without_opening(sentence text)
   RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN pg_catalog.regexp_replace(sentence,
-  '^(?:(?:(?:ok|okay|great|thanks|thank you|perfect|and|also|oh|btw|by the way|fyi|for the record|note|please|remember|note that|please note|keep in mind)'
+  '^(?:(?:(?:hi|hello|hey|hi there|ok|okay|great|thanks|thank you|perfect|and|also|oh|btw|by the way|fyi|for the record|note|please|remember|note that|please note|keep in mind)'
   '(?:[,:.!]+ *| that | (?=remember|note))'
   '|please remember (?:that )?|remember that |don''t forget that |keep in mind that |note that '
-  '|(?:好的?|嗯|哦|对了|另外|还有|顺便说(?:一?下|一句)?|请?(?:你)?(?:帮我)?记(?:住|下|一下)|备忘|提醒一下)[，,:： ]+|请?(?:帮我)?记住|请记下)[ ]*)+', '', 'i');
+  '|(?:你好|您好|好的?|嗯|哦|对了|另外|还有|顺便说(?:一?下|一句)?|请?(?:你)?(?:帮我)?记(?:住|下|一下)|备忘|提醒一下)[，,:： ]+|请?(?:帮我)?记住|请记下)[ ]*)+', '', 'i');
 
 -- _is_bound: whether a sentence names what it is about: a number, a name, an identifier.
 CREATE OR REPLACE FUNCTION hindsight._is_bound(sentence text)
   RETURNS boolean
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN sentence ~ ('[0-9]|[A-Za-z0-9][._/@-]+[A-Za-z0-9]|[^.!? ] ?[“"「`]|[a-z,;] [A-Z][a-z]|\m[A-Z]{2,}|[\u4e00-\u9fff] ?[A-Za-z]{2,}|[A-Za-z]{3,} ?[\u4e00-\u9fff]'
-  '|[一二两三四五六七八九十百][个号天点年月岁台分周次块元倍日]|\m(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|first|second|third|twice|once'
+  '|[二两三四五六七八九十百][个号天点年月岁台分周次块元倍日]|一[号天点年月岁周]|\m(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|first|second|third|twice|once'
   '|mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?|every|each|per)\M');

@@ -11,7 +11,7 @@ RETURN CASE kind
   WHEN 'unreal' THEN
     '\m(?:if (?:i|we|you|it|they|he|she|there|only)(?: \w+)? (?:had|were|was|used|could|did|got|went|won)|if only|suppos(?:e|ing)|imagine|pretend'
     '|assum(?:e|ing)|let''s say|what if|hypothetically|would(?:n''t)? (?:have|be)|(?:i|we)''d(?! (?:like|rather|love|prefer))|it''d|act as|role ?play'
-    '|(?:i|we) (?:\w+ )?(?:read|heard)(?! only)|(?:someone|somebody|people|everyone|they|he|she|(?:my|our|a|the) (?:\w+ )?(?:boss|friend|colleague|neighbou?r'
+    '|(?:i|we)(?:''ve)?(?: (?:just|once|also|have|recently))? (?:read|heard) (?:somewhere|that|about|on|in|from)|(?:someone|somebody|people|everyone|they|he|she|(?:my|our|a|the) (?:\w+ )?(?:boss|friend|colleague|neighbou?r'
     '|guy|brother|sister|mother|father|news|internet|blog)) (?:say|says|said|told|claims?|thinks?|reckons?)|apparently|allegedly|rumou?rs?'
     '|supposedly|reportedly|act like|you are an?|who knows)\M'
     '|如果|假如|假设|假使|要是|倘若|万一|扮演|想象|听说|据说|有人说|人家说|网上|传闻|谣言|听[^,。]{1,4}说|(?:老板|同事|朋友|邻居|他们?|她们?|人家|别人|大家)都?(?:说|讲|觉得|认为)(?!好)'
@@ -29,15 +29,15 @@ RETURN CASE kind
 
   -- What was so for a moment only, or is over.
   WHEN 'passing' THEN
-    '\m(?:(?:i|we)(?: am|''m|''re| are|''ve been)(?: (?:so|really|very|just|still|back|also|a bit|already|now|not))* (?!learning|studying|living|allergic|moving'
-    '|training|working (?:at|as|for|in|on the)|switching|using)(?:tired|busy|hungry|bored|sick|late|ill|stuck|lost|confused|sorry|happy|glad|sad|excited|ready'
-    '|done|in$|here|back|home|sure|[a-z]+ing)|(?:i|we)(?:''ve)? (?:just|also|finally)? ?(?:went|got|tried|had|did|said|came|won|lost|saw|took|found|guess|hope|wonder'
-    '|wish|wanted|thought|forgot|played|slept|barely)|(?:i|we) (?:just )?(?!need|feed|decid|agree|mov|pick|chang|switch|settl|promis|nam|renam|rais|us)[a-z]+ed\M(?! by)'
+    '\m(?:(?:i|we)(?: am|''m|''re| are|''ve been| have been)(?: (?:so|really|very|just|still|back|also|a bit|already|now|not|currently|recently))* (?!learning|studying|living|allergic|moving'
+    '|training|playing|working (?:at|as|for|in|on the)|switching|using)(?:tired|busy|hungry|bored|sick|late|ill|stuck|lost|confused|sorry|happy|glad|sad|excited|ready'
+    '|done|in$|here|back|home|afraid|scared|nervous|worried|grateful|impressed|amazed|surprised|[a-z]+ing)|(?:i|we)(?:''ve)?(?: (?:just|also|finally|always|sometimes|often|still|really|never|usually|all|sort of))* (?:went|got|tried|had|did|said|came|won|lost|saw|took|found|made|met|heard|guess|hope|wonder|feel|felt|believe|fear|worry|find it|don''t (?:know|feel|have any)'
+    '|wish|wanted|thought|forgot|played|slept|barely)|(?:i|we)(?: (?:just|also|already|recently|accidentally))* (?!need|feed|decid|agree|mov|pick|chang|switch|settl|promis|nam|renam|rais|us)[a-z]+ed\M(?! by)'
     '|just (?:now|installed|started|got|finished|saw|noticed)|today|tonight|right now|at the moment|this (?:morning|afternoon|evening)|yesterday'
     '|last (?:night|week|month|year|time)|a minute ago|no idea|thinking (?:about|of)|i (?:might|may)|(?:maybe|perhaps) i|i''ll (?:try|see|think|check|look)|we''ll see'
-    '|we should (?:move|try|think)|lol|hehe|(?:ha)+|i love it|love it|you(?:''re| are)|thank(?:s| you)|in the meantime)\M'
-    '|今天|今早|今晚|昨天|昨晚|刚(?:刚|才)?(?!好)|正在|这会儿|去年|上周|上个月|前天|回头|好?困$|[累饿]|没睡好|连不上|在想|想要不要|可能试|还?没想好|试试看?|哈哈|谢谢|又(?:是|挂|坏|被)|还?困在'
-    '|我(?:先|再|去|试|看|猜|打赌|赢|输)|你(?:真|好|太|救)|想给|打赌|下雨|不聊|好美'
+    '|we should (?:move|try|think)|we (?:can|could)|(?:i|we)(?:''ll| will) (?!use|go with|only|never|always|be (?:in|at|on))|(?:makes?|bores?|enables?|allows?|helps?|gives?) me|to you|yet|ai companion|chatbot|with you|your (?:advice|suggestions?|help|recommendations?|answer|idea|support|tips?)|(?:want|would(?: also| really)? like) to (?!use|be called)|if you|you (?:can|could|should|may|might|must)|(?:my|our|the|his|her|their|its?|this|that)(?: \w+)* (?:was|were|had|went)(?! born)|lol|hehe|(?:ha)+|i love it|love it|you(?:''re| are)|thank(?:s| you)|in the meantime)\M'
+    '|今天|今早|今晚|昨天|昨晚|刚(?:刚|才)?(?!好)|正在(?!学|用|读)|这会儿|去年|上周|上个月|前天|回头|好?困$|[累饿]|没睡好|连不上|在想|想要不要|可能试|还?没想好|试试看?|哈哈|谢谢|又(?:是|挂|坏|被)|还?困在'
+    '|我们?也?(?:先|再|去|试|看|猜|打赌|赢|输|会(?!说|用|做|写|弹|开|讲)|一定会?|想(?!要?用)|很?(?:感觉|觉得|害怕|担心|相信|希望|怕))|感觉|不知道|困惑|迷茫|犯愁|压力|乏味|请你帮|^(?:那就)?(?:决定|定)了[!。]*$|紧张|总?觉得|伴侣|聊天|一起聊|和你|跟你|你的(?:建议|推荐|分享|帮助)|(?:去|看|吃|买|听|做|学|读|逛|玩|拍|跑|见|发现|遇到|认识)了(?!解)|了一(?:部|道|本|家|场|个|次|件|杯|条|只|下)|(?:给|让)我(?:带来|更|收获|感)|^你|你(?:真|好|太|救|可以|也|有)|想给|打赌|下雨|不聊|好美'
 
   -- Something does not work. Without its cure that is a moment too.
   WHEN 'problem' THEN
@@ -60,7 +60,7 @@ RETURN CASE kind
   WHEN 'explicit' THEN
     '\m(?:remember(?: that|:| to|,| the| my| our| we| i)|(?:please |do )remember|don''t forget|do not forget|note that|(?:please |take )note|keep in mind|bear in mind|for the record'
     '|for (?:future|later) reference|from now on|for your information|fyi|save this|memori[sz]e|(?:i|we)(?:''ve| have)? (?:finally )?decided)\M'
-    '|记住|记下|记一下|请?记得|别忘|不要忘|牢记|备忘|切记|(?:我|我们|咱们?)决定|以后(?:都|请|就|用|给|别|不|一律|统一|每)|今后|从现在(?:起|开始)|从今'
+    '|记住(?!了)|记下(?!来?了)|记一下(?!了)|请?记得|别忘|不要忘|牢记|备忘|切记|(?:我|我们|咱们?)决定|以后(?:都|请|就|用|给|别|不|一律|统一|每)|今后|从现在(?:起|开始)|从今'
 
   -- How it shall always be.
   WHEN 'standing' THEN
@@ -82,12 +82,16 @@ RETURN CASE kind
   WHEN 'about you' THEN
     '\m(?:you|your|yours|how (?:many|often|late|much|long|old|do|does|is|are)|she|he|they|which|when|where|who|any(?:thing|one)?|and (?:the|which))\M|你|您|哪|几|多少|什么|怎么|谁'
   WHEN 'about this' THEN
-    '\m(?:it|this|that|these|those|says?|logs?|errors?|means?|shall i|should i|do you want|would you like|want me|ready|else|more|help|know|think)\M|理由|日志|场合|内容|确认|要不要|需要|再|还要|可以吗|要我|帮你|看看|还是|觉得'
+    '\m(?:it|this|that|these|those|says?|logs?|errors?|means?|shall i|should i|do you want|would you like|want me|ready|else|more|help|know|think|chat|talk|recommend\w*|suggest\w*|advice|feel|why|favou?rite|interesting|mood)\M|理由|聊|推荐|建议|想法|心情|喜欢|为什么|特别|是不是|今天|日志|场合|内容|确认|要不要|需要|再|还要|可以吗|要我|帮你|看看|还是|觉得'
+
+  -- An answer that is no sentence of its own.
+  WHEN 'fragment' THEN
+    '^(?!(?:i|we|you|it|he|she|my|our|no|not|yes|yeah|well|actually|nothing|none|never|don''t|is|are|just|that|this|there|sure|ok|okay|maybe|of course|definitely|i|in|at first|recently|um|hm+)\M|是的?[,啊]|当然|对[啊,]|嗯|呃|在)[^,.。我你您这那想会没]{1,60}(?:[,.。]|$)'
 
   -- It judges, or is about nothing that is named.
   WHEN 'remark' THEN
-    '^(?:(?:and|but|so|well|oh|wow|haha|yes|no),? )*(?:that|this is|it|there|what|you|nice|great|good|looks?|sounds?|who)\M(?!.*(?:\m(?:every|each|per|listens|runs|lives|expires)\M|[a-z]\.[a-z]))'
-    '|^(?:这(?:样|就|也|首|道|真|太|很|下|是)|那(?!天|边|台|里)|你)|真的?(?:好|棒|不错)'
+    '^(?:(?:and|but|so|well|oh|wow|haha|yes|no),? )*(?:that|this(?! (?:machine|laptop|box|project|repo|repository|server|account|computer|pc|service|team)\M)|those|these|it|there|what|you|nice|great|good|looks?|sounds?|who)\M(?!.*(?:\m(?:every|each|per|listens|runs|lives|expires)\M|[a-z]\.[a-z]))'
+    '|^(?:这(?!个项目|台|边|里|个仓库|个服务|个库|个团队|个账号)|那(?!天|边|台|里)|你)|真的?(?:好|棒|不错)'
 
   WHEN 'todo' THEN
     '\m(?:remind me|to-?do\M ?:?|(?:i|we|someone|somebody) (?:need|have|has|needs|must|ought|will have)(?: got)? to .*(?:by|before|until|on|about|next|tomorrow)'
@@ -96,15 +100,14 @@ RETURN CASE kind
     '|提醒我|待办|记得(?:要|给|把|去|在)|别忘了?(?!的)|不要忘|得有人|截止|(?:之?前|以前)(?:得|要|必须|务必)|(?:得|要|必须|务必)[^,。]{0,10}(?:之?前|以前)|下次[^,。]*换|(?:下|这|本)(?:周|个?月)[^,。]{0,3}要(?!求)'
 
   WHEN 'decision' THEN
-    '\m(?:(?:i|we)(?:''ve| have)? (?:finally |just )?(?:decided|agreed|chose|picked|settled|opted)|ended up (?:with|picking|choosing|using|going)|(?:i|we|we''ll|i''ll|let''s|let us)'
-    ' ?(?:go|going|went|stick|use|pick|take|call|switch|move|choose|adopt|keep|name)|let''s do|(?:i''m|we''re|we are|i am) (?:going (?:with|to use)|switching|moving) (?:to)?'
-    '|go(?:ing)? (?:ahead )?with|the (?:first|second|third|fourth|last|former|latter) (?:one|option)|option [a-d1-4]|from now on|settled on|(?:put|store|encrypt|deploy|host|save|log|use'
-    '|sign) [^,.]+ (?:in|into|on|with|under|as))\M'
-    '|决定|选了|选定|定了|就(?:用|选|叫|定|按|走)|采用|改用|换成|敲定|商定|确定用|那就(?!是)|用第.个|定(?:在|为)|放(?:在|到)[^,。]*(?:吧|里)|加密|选第.个|第.个吧'
+    '\m(?:(?:i|we)(?:''ve| have)? (?:finally |just )?(?:decided|agreed|chose|picked|settled|opted)|ended up (?:with|picking|choosing|using|going)|(?:i|we) (?:went with|stick with)|(?:we''ll|i''ll|let''s|let us|we will)'
+    ' (?:go with|go for|stick|use|pick|switch|choose|adopt|move to)|let''s (?:take|call|keep|name|make|do)|(?:i''m|we''re|we are|i am) (?:going (?:with|to use)|switching|moving) (?:to)?'
+    '|go(?:ing)? (?:ahead )?with|the (?:first|second|third|fourth|last|former|latter) (?:one|option)|option [a-d1-4]|from now on|settled onx)\M|^(?:(?:and|also|please|then|but|so|ok|yes)[ ,]+)*(?:put|store|encrypt|deploy|host|save|log|use|sign) [^,.]+ (?:in|into|on|with|under|as)\M'
+    '|决定|选了|选定|定了|就(?:用|选|叫|定|按|走)|采用|改用|换成|敲定|商定|确定用|那就(?!是)|用第.个|定(?:在|为)|放(?:在|到)[^,。]*吧|加密|选第.个|第.个吧'
 
   WHEN 'preference' THEN
-    '\m(?:(?:i|we)(?: \w+)? (?:prefer|like|love|hate|dislike|enjoy|adore|detest|can''t stand|cannot stand)|prefers?|favou?rite|can''t stand|allergic|vegetarian|vegan|'
-    'i (?:always|never|usually|only)|as always|instead of|rather than|i (?:do not|don''t) (?:want|eat|drink|like|use|do)|i write (?:\w+ )?english|only for (?:us|me)|one-off)\M'
+    '\m(?:(?:i|we)(?: (?:really|also|do|still|quite|especially|personally|usually|always|don''t|do not|much|just|absolutely|both|all|particularly|mostly|generally))* (?:prefer|like(?! (?:i|it|that|this))|love|hate|dislike|enjoy|adore|detest|can''t stand|cannot stand)|prefers?|favou?rite|can''t stand|allergic|vegetarian|vegan|'
+    'i (?:always|never|usually|only)|as always|instead of|rather than|i (?:do not|don''t) (?:want(?! to)|eat|drink|like|use|do)|i write (?:\w+ )?english|only for (?:us|me)|one-off)\M'
     '|喜欢|不爱|最爱|讨厌|偏好|习惯|一向|从不|从来不|过敏|只(?:坐|吃|喝|用|看|穿|买)|不吃|不喝|不碰|忌口|受不了|老规矩|闻不得|宁愿|更愿意|做不了'
 
   -- It is only half sure.
@@ -120,20 +123,20 @@ RETURN CASE kind
 
   -- Somebody or something of theirs, and what it is or does all the time.
   WHEN 'fact' THEN
-    '\m(?:(?:my|our|his|her)(?! (?:god|goodness|gosh|bad|question|point|mistake|pleasure|apolog|fault|guess|last|previous|next (?:question|message)))'
-    '|(?:i|we)(?:''re|''m| am| are) (?:a|an|the|from|based|vegetarian|vegan|diabetic|allergic|left-handed|colou?r-?blind|learning|studying|living|using|running'
+    '^(?:(?:and|but|so|also|well|yes|no|then|for|all|both|most|some|one|in|on|at|of|since|btw|by the way|because|right|oh|currently|the|good|great)[ ,]+)*(?:my|our|his|her|their)\M(?! (?:god|goodness|gosh|bad|question|point|mistake|pleasure|apolog|fault|guess|last|previous|next (?:question|message)|(?:[a-z]+ )?(?:friend|assistant|dear)[.,! ]*$))'
+    '|\m(?:(?:i|we)(?:''re|''m| am| are) (?:a|an|the|from|based|vegetarian|vegan|diabetic|allergic|left-handed|colou?r-?blind|learning|studying|living|using|running'
     '|working|useless|on first|married|divorced|\d|(?:on|in|at|with)(?! (?:it|my way|the way|hold|a call|a hurry|time)))'
-    '|(?:i|we) (?:(?:also|mostly|usually|always|only|never|still|both|all|often|mainly|don''t|do not|can''t|cannot) )*(?:live|work|run|own|have(?! (?:a (?:question|problem|idea)|no idea|to))|use|study|speak|play|write|teach|ship|bill|host|deploy|store|drive|grow|raise|sell|manage|lead|maintain|support|pay|charge|eat|drink|sleep'
-    '|commute|train|wear|deliver|promised|release|test|commit|publish|come from|grew up|was born|were born|moved|get sick|serve|employ)'
-    '|i''ve (?:been|played|worked|lived|had|used|known)|(?:puts?|makes?|gives?) (?:me|us)|is what we|(?:her|his|their) (?:dad|mum|mom|mother|father|son|daughter))\M'
-    '|我(?:们|家)?(?:这边|这里|这台)?(?:叫|姓|是(?!说|想|不|否)|住|来自|养|有(?!点|个?问题|个?想法|空|事)|属|怀孕|用的|在用|开了|在学|负责|拿的|一吃|只|从不|每|自己的|和我们)'
-    '|我(?:现在)?在[^,。]{1,10}(?:工作|上班|读|学|做|念|长大|系统)|(?:我|我们|咱)(?:的)?(?:爸|妈|爷|奶|哥|弟|姐|妹|老婆|老公|妻子|丈夫|儿子|女儿|闺女|孩子|表|堂|岳|公司|组|团队|店|学校|项目|网关|服务器|小程序|家的?[猫狗]|[猫狗])'
+    '|(?:i|we) (?:(?:also|mostly|usually|always|only|never|still|both|all|often|mainly|don''t|do not|can''t|cannot) )*(?:live|work|run|own|have(?! (?:a (?:question|problem|idea)|no idea|to|been|seen|read|heard|made|done|gone|[a-z]+ed\M))|use|study|speak|play|write|teach|ship|bill|host|deploy|store|drive|grow|raise|sell|manage|lead|maintain|support|pay|charge|eat|drink|sleep'
+    '|commute|train|wear|deliver|promised|release|test|commit|publish|come from|grew up|was born|were born|moved|get sick|serve|employ|accept|open|close|offer|take(?! (?:a|it|that|this|care)\M))'
+    '|i''ve (?:been (?:a|an|in|at|with|on|learning|studying|playing|working|living|using|training)|played|worked|lived|had|used|known)|puts? (?:me|us)|is what we|(?:her|his|their) (?:dad|mum|mom|mother|father|son|daughter))\M'
+    '|我(?:们|家)?(?:这边|这里|这台)?(?:叫|姓|是(?!说|想|不|否)|住|来自|养|有(?!点|些|没|听|一?个?(?:问题|想法|烦恼|疑问|困扰|事)|空|事)|属|怀孕|用的|在用|开了|在学|负责|拿的|一吃|只|从不|每|自己的|和我们)'
+    '|我(?:现在|目前|最近|一直)?(?:正|还)?在(?:学(?!校)|[^,。]{1,10}(?:工作|上班|读|学|做|念|长大|系统))|(?:我|我们|咱)(?:的)?(?:爸|妈|爷|奶|哥|弟|姐|妹|老婆|老公|妻子|丈夫|儿子|女儿|闺女|孩子|表|堂|岳|公司|组|团队|店|学校|项目|网关|服务器|小程序|家的?[猫狗]|[猫狗])'
     '|(?:老公|老婆|儿子|女儿|闺女|孩子|小宝|老爷子|老太太|爸妈|房东|导师|客户|一家)[^,。]|落款|署名|(?:左|右)(?:手|脚|眼|腿|耳)|膝盖|腰不|血压|血糖|心脏|胃不|^(?:他|她)(?:是|有|在|住|姓|叫|一|每|不|对|喜欢|英语|血压|[^,。]{1,4}(?:高|低|一般|不好))|^我这台'
 
   -- A verb by which a thing is or does something all the time, and what ties it down.
   WHEN 'states' THEN
     '\m(?:is|are|has|have|runs?|lives?|listens?|uses?|takes?|expires?|starts?|costs?|belongs?|sits?|goes|go|keeps?|speaks?|reads?|writes?|stores?|holds?|requires?|needs?|wants?'
-    '|must|cannot|can''t|owned|called|named|kills?|insists?|arrives?|opens?|closes?|turns|lasts|weighs|only|every|blocks?|moved)\M'
+    '|must|cannot|can''t|kills?|insists?|arrives?|opens?|closes?|turns|lasts|weighs|only|every|blocks?|moved)\M'
     '|是|有|在|用|为|叫|跑|放|走|到期|只|都|必须|不许|超过|以内|支持|归|姓|改成|按|定|水平|收|保留|一共|维护|没|可以|过期|需要|属于|端口|地址|版本|承诺|账期|满'
 END;
 
@@ -143,6 +146,6 @@ CREATE OR REPLACE FUNCTION hindsight._lasting(plain text)
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
   SELECT pg_catalog.string_agg(c.clause, ', ' ORDER BY c.place)
-  FROM pg_catalog.regexp_split_to_table(plain, '[,:](?![0-9]) *| - | (?:and|but|so|because)(?= (?:i|we|my|our|no)\M)') WITH ORDINALITY AS c(clause, place)
+  FROM pg_catalog.regexp_split_to_table(plain, '(?<!today|yesterday|tonight|recently|now|night|morning|week|evening|今天|昨天|昨晚|刚才|晚上|最近)[,:](?![0-9]) *| - | (?:but|so|because)(?= (?:i|we|my|our|no)\M)|(?<!\mmy [a-z]+) and(?= (?:i|we)\M)') WITH ORDINALITY AS c(clause, place)
   WHERE c.clause <> '' AND c.clause !~ hindsight._sign('passing') AND c.clause !~ '\?[ "”)]*$|怎么办|什么好'
     AND (c.clause !~ hindsight._sign('request') OR c.clause ~ hindsight._sign('standing')));

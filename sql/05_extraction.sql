@@ -1,8 +1,8 @@
 -- Extraction: what is worth keeping of a turn, found by rules, without a model. 05_sentence.sql cuts the turn, 05_extraction_sign.sql
 -- has the signs, 05_extraction_reply.sql what a turn says only together with the one before.
 
--- _says: the kind of thing that a sentence (as it was said, and as _plain gives its clauses that hold for longer) says of itself, or NULL.
-CREATE OR REPLACE FUNCTION hindsight._says(sentence text, lasting text)
+-- _says: the kind of memory that a sentence is, or NULL. The sentence as it was said, as _plain gives it, and its lasting clauses.
+CREATE OR REPLACE FUNCTION hindsight._says(sentence text, plain text, lasting text)
   RETURNS text
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 AS $$
@@ -11,13 +11,14 @@ DECLARE
 BEGIN
   RETURN CASE
     WHEN lasting ~ hindsight._sign('todo') THEN 'todo'
-    WHEN lasting ~ hindsight._sign('forbidding') THEN 'preference'
+    WHEN pg_catalog.split_part(lasting, ', ', 1) ~ hindsight._sign('forbidding') THEN 'preference'
     WHEN lasting ~ hindsight._sign('decision') THEN 'decision'
-    WHEN lasting ~ hindsight._sign('preference') THEN 'preference'
-    WHEN lasting ~ hindsight._sign('standing') THEN CASE WHEN lasting ~ hindsight._sign('request') OR lasting ~ '以后|今后|从现在' THEN 'preference' ELSE 'fact' END
+    WHEN lasting ~ hindsight._sign('preference') THEN CASE WHEN lasting !~ hindsight._sign('remark') THEN 'preference' END
+    WHEN lasting ~ hindsight._sign('standing') AND (lasting ~ hindsight._sign('request') OR lasting ~ '以后|今后|从现在|from now on') THEN 'preference'
     WHEN lasting ~ hindsight._sign('problem') THEN NULL
     WHEN lasting ~ hindsight._sign('fact') THEN 'fact'
-    WHEN is_bound AND lasting ~ hindsight._sign('states') AND lasting !~ hindsight._sign('remark') THEN 'fact'
+    WHEN is_bound AND plain !~ hindsight._sign('passing') AND lasting ~ hindsight._sign('states') AND lasting !~ hindsight._sign('remark') THEN 'fact'
+    WHEN lasting ~ hindsight._sign('forbidding') THEN 'preference'
   END;
 END
 $$;
@@ -41,6 +42,7 @@ DECLARE
   one hindsight.extracted;
   problem text;
   cause text;
+  is_cause boolean := false;
 BEGIN
   IF NOT hindsight._is_person(role) OR own IS NULL THEN
     RETURN;
@@ -58,13 +60,14 @@ BEGIN
       problem := coalesce(problem, CASE WHEN plain ~ hindsight._sign('problem') THEN said.sentence END);
       CONTINUE;
     ELSIF plain ~ hindsight._sign('solved') AND (problem IS NOT NULL OR plain ~ hindsight._sign('problem')) THEN
-      one.content := hindsight._solved(problem, said.sentence, plain, last);
+      one.content := hindsight._solved(problem, pg_catalog.concat_ws(' ', cause, said.sentence), plain, last);
       one.type := CASE WHEN one.content IS NOT NULL THEN 'fact' END;
-      one.content := CASE WHEN cause IS NULL THEN one.content ELSE hindsight._joined(cause, one.content) END;
       problem := NULL;
       cause := NULL;
+      is_cause := false;
     ELSIF problem IS NOT NULL AND plain ~ hindsight._sign('cause') THEN
       cause := said.sentence; -- which the cure may follow
+      is_cause := true;
       CONTINUE;
     ELSIF plain ~ hindsight._sign('correction') AND pg_catalog.length(plain) > 8 AND (hindsight._is_bound(said.sentence) OR plain ~ '\mnot\M|不是') THEN
       one.type := 'decision';
@@ -81,14 +84,18 @@ BEGIN
       IF plain ~ '\?["”) ]*$' THEN -- what is said before a question
         one.content := pg_catalog.regexp_replace(one.content, '[,，][^,，]*$', '');
       END IF;
-      one.type := coalesce(hindsight._says(said.sentence, lasting), CASE WHEN is_explicit AND lasting <> '' THEN 'fact' END);
+      one.type := coalesce(hindsight._says(said.sentence, plain, lasting), CASE WHEN is_explicit AND lasting <> '' THEN 'fact' END);
     END IF;
     IF one.type IS NULL THEN
-      problem := coalesce(CASE WHEN plain ~ hindsight._sign('problem') THEN said.sentence END, problem);
+      IF problem IS NOT NULL AND NOT is_cause AND pg_catalog.length(said.sentence) > 4 THEN
+        cause := said.sentence;
+      END IF;
+      problem := coalesce(problem, CASE WHEN plain ~ hindsight._sign('problem') THEN said.sentence END);
       CONTINUE;
     END IF;
     doubts := CASE WHEN one.is_correction OR is_explicit THEN 0 ELSE pg_catalog.regexp_count(plain, hindsight._sign('hedge')) END;
-    CONTINUE WHEN doubts > 0 AND NOT hindsight._is_bound(said.sentence);
+    CONTINUE WHEN doubts > 0 AND one.type = 'fact' -- an opinion, unless it names something
+      AND said.sentence !~ '[0-9]|[a-z,;] [A-Z]|\m[A-Z]{2,}|[\u4e00-\u9fff] ?[A-Za-z]{2,}|[A-Za-z]{2,} ?[\u4e00-\u9fff]';
     one.type := CASE WHEN doubts > 0 AND one.type IN ('fact', 'decision') THEN 'hypothesis' ELSE one.type END;
     one.confidence := CASE doubts WHEN 0 THEN 0.9 WHEN 1 THEN 0.6 ELSE 0.5 END;
     one.source := CASE WHEN doubts = 0 THEN 'user' ELSE 'inferred' END;
@@ -96,7 +103,7 @@ BEGIN
     one.slot := hindsight._slot_of(one.content);
     RETURN NEXT one;
   END LOOP;
-  IF cause IS NOT NULL THEN
+  IF is_cause THEN
     one := (hindsight._joined(problem, cause), 'fact', 0.9, 0.6, NULL, 'user', false);
     RETURN NEXT one;
   END IF;

@@ -108,7 +108,7 @@ BEGIN
         type := 'decision';
       END IF;
     ELSIF about ~ hindsight._sign('about you') AND about !~ hindsight._sign('about this')
-          AND plain !~ '^(?:i|we|my|our|it|no,? that)\M' AND plain !~ hindsight._sign('passing') AND hindsight.importance(sentence) >= 0.3 THEN
+          AND plain ~ hindsight._sign('fragment') AND plain !~ hindsight._sign('passing') AND hindsight.importance(sentence) >= 0.3 THEN
       type := CASE WHEN plain ~ hindsight._sign('preference') THEN 'preference' ELSE 'fact' END;
     END IF;
     content := CASE WHEN type IS NOT NULL THEN hindsight._joined(asked, sentence) END;
