@@ -30,8 +30,14 @@ BEGIN
 END
 $$;
 
--- _plain: a sentence in lower case, simplified characters and half width, with what it quotes as “” only: what is quoted
--- is not said.
+-- _is_chinese: whether a text is written in Chinese, for the most part.
+CREATE OR REPLACE FUNCTION hindsight._is_chinese(content text)
+  RETURNS boolean
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (pg_catalog.octet_length(content) - pg_catalog.length(content)) * 4 > pg_catalog.length(content);
+
+-- _plain: a sentence in lower case, simplified characters and half width, with what it quotes as “” only: what is quoted is not said.
+-- In English with contractions written out, and without the adverbs that may stand anywhere, so that rules need not step over them.
 CREATE OR REPLACE FUNCTION hindsight._plain(sentence text)
   RETURNS text
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -42,7 +48,15 @@ BEGIN
   IF plain ~ '["“「`]' THEN
     plain := pg_catalog.regexp_replace(plain, '"[^"]*"|“[^”]*”|「[^」]*」|`[^`]*`', '“”', 'g');
   END IF;
-  RETURN plain;
+  IF hindsight._is_chinese(plain) THEN
+    RETURN plain;
+  END IF;
+  IF plain LIKE '%''%' THEN
+    plain := pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(
+      plain, 'can''t', 'cannot'), 'won''t', 'will not'), 'n''t', ' not'), 'i''m', 'i am'), '''re ', ' are '), '''ve ', ' have '), '''ll ', ' will '), '''d ', ' would ');
+  END IF;
+  RETURN pg_catalog.regexp_replace(plain, '\m(?:also|really|just|still|currently|recently|lately|very|quite|mostly|especially|personally|absolutely|already|finally|simply|generally'
+    '|typically|often|mainly|all|both|currently|definitely|particularly|basically|sometimes) ', '', 'g');
 END
 $$;
 

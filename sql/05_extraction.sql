@@ -2,7 +2,7 @@
 -- has the signs, 05_extraction_reply.sql what a turn says only together with the one before.
 
 -- _says: the kind of memory that a sentence is, or NULL. The sentence as it was said, as _plain gives it, and its lasting clauses.
-CREATE OR REPLACE FUNCTION hindsight._says(sentence text, plain text, lasting text)
+CREATE OR REPLACE FUNCTION hindsight._says(sentence text, plain text, lasting text, is_chinese boolean)
   RETURNS text
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 AS $$
@@ -10,15 +10,15 @@ DECLARE
   is_bound constant boolean := hindsight._is_bound(sentence);
 BEGIN
   RETURN CASE
-    WHEN lasting ~ hindsight._sign('todo') THEN 'todo'
-    WHEN pg_catalog.split_part(lasting, ', ', 1) ~ hindsight._sign('forbidding') THEN 'preference'
-    WHEN lasting ~ hindsight._sign('decision') THEN 'decision'
-    WHEN lasting ~ hindsight._sign('preference') THEN CASE WHEN lasting !~ hindsight._sign('remark') THEN 'preference' END
-    WHEN lasting ~ hindsight._sign('standing') AND (lasting ~ hindsight._sign('request') OR lasting ~ '以后|今后|从现在|from now on') THEN 'preference'
-    WHEN lasting ~ hindsight._sign('problem') THEN NULL
-    WHEN lasting ~ hindsight._sign('fact') THEN 'fact'
-    WHEN is_bound AND plain !~ hindsight._sign('passing') AND lasting ~ hindsight._sign('states') AND lasting !~ hindsight._sign('remark') THEN 'fact'
-    WHEN lasting ~ hindsight._sign('forbidding') THEN 'preference'
+    WHEN hindsight._shows(lasting, is_chinese, 'todo') AND hindsight._shows(lasting, is_chinese, 'dated') THEN 'todo'
+    WHEN hindsight._shows(lasting, is_chinese, 'forbidding') THEN 'preference'
+    WHEN hindsight._shows(lasting, is_chinese, 'decision') THEN 'decision'
+    WHEN hindsight._shows(lasting, is_chinese, 'preference') THEN CASE WHEN NOT hindsight._shows(lasting, is_chinese, 'remark') THEN 'preference' END
+    WHEN hindsight._shows(lasting, is_chinese, 'standing') AND (hindsight._shows(lasting, is_chinese, 'request') OR lasting ~ '以后|今后|从现在|from now on') THEN 'preference'
+    WHEN hindsight._shows(lasting, is_chinese, 'problem') THEN NULL
+    WHEN hindsight._shows(lasting, is_chinese, 'fact') THEN 'fact'
+    WHEN is_bound AND NOT hindsight._shows(plain, is_chinese, 'passing') AND hindsight._shows(lasting, is_chinese, 'states') AND NOT hindsight._shows(lasting, is_chinese, 'remark') THEN 'fact'
+    WHEN hindsight._shows(pg_catalog.regexp_replace(lasting, '^.*, ', ''), is_chinese, 'forbidding') THEN 'preference'
   END;
 END
 $$;
@@ -37,6 +37,7 @@ DECLARE
   said record;
   plain text;
   lasting text;
+  is_chinese boolean;
   is_explicit boolean;
   doubts integer;
   one hindsight.extracted;
@@ -51,25 +52,26 @@ BEGIN
   FOR said IN SELECT s.* FROM hindsight._sentences(own) AS s LOOP
     CONTINUE WHEN pg_catalog.length(said.sentence) > 500;
     plain := hindsight._plain(said.sentence);
+    is_chinese := hindsight._is_chinese(plain);
     one.content := hindsight._without_opening(said.sentence);
     one.type := NULL;
     one.is_correction := false;
-    is_explicit := plain ~ hindsight._sign('explicit');
-    IF plain ~ hindsight._sign('unreal')
-       OR (hindsight._is_question(plain) AND NOT is_explicit AND plain !~ hindsight._sign('standing')) THEN
-      problem := coalesce(problem, CASE WHEN plain ~ hindsight._sign('problem') THEN said.sentence END);
+    is_explicit := hindsight._shows(plain, is_chinese, 'explicit');
+    IF hindsight._shows(plain, is_chinese, 'unreal')
+       OR (hindsight._is_question(plain) AND NOT is_explicit AND NOT hindsight._shows(plain, is_chinese, 'standing')) THEN
+      problem := coalesce(problem, CASE WHEN hindsight._shows(plain, is_chinese, 'problem') THEN said.sentence END);
       CONTINUE;
-    ELSIF plain ~ hindsight._sign('solved') AND (problem IS NOT NULL OR plain ~ hindsight._sign('problem')) THEN
+    ELSIF hindsight._shows(plain, is_chinese, 'solved') AND (problem IS NOT NULL OR hindsight._shows(plain, is_chinese, 'problem')) THEN
       one.content := hindsight._solved(problem, pg_catalog.concat_ws(' ', cause, said.sentence), plain, last);
       one.type := CASE WHEN one.content IS NOT NULL THEN 'fact' END;
       problem := NULL;
       cause := NULL;
       is_cause := false;
-    ELSIF problem IS NOT NULL AND plain ~ hindsight._sign('cause') THEN
+    ELSIF problem IS NOT NULL AND hindsight._shows(plain, is_chinese, 'cause') THEN
       cause := said.sentence; -- which the cure may follow
       is_cause := true;
       CONTINUE;
-    ELSIF plain ~ hindsight._sign('correction') AND pg_catalog.length(plain) > 8 AND (hindsight._is_bound(said.sentence) OR plain ~ '\mnot\M|不是') THEN
+    ELSIF hindsight._shows(plain, is_chinese, 'correction') AND pg_catalog.length(plain) > 8 AND (hindsight._is_bound(said.sentence) OR plain ~ '\mnot\M|不是') THEN
       one.type := 'decision';
       one.is_correction := true;
     END IF;
@@ -80,26 +82,27 @@ BEGIN
       SELECT coalesce(r.content, one.content), r.type INTO one.content, one.type FROM hindsight._reply(one.content, plain, last, asked) AS r;
     END IF;
     IF one.type IS NULL THEN
-      lasting := hindsight._lasting(plain);
+      lasting := hindsight._lasting(plain, is_chinese);
       IF plain ~ '\?["”) ]*$' THEN -- what is said before a question
         one.content := pg_catalog.regexp_replace(one.content, '[,，][^,，]*$', '');
       END IF;
-      one.type := coalesce(hindsight._says(said.sentence, plain, lasting), CASE WHEN is_explicit AND lasting <> '' THEN 'fact' END);
+      one.type := coalesce(hindsight._says(said.sentence, plain, lasting, is_chinese), CASE WHEN is_explicit AND lasting <> '' THEN 'fact' END);
     END IF;
     IF one.type IS NULL THEN
       IF problem IS NOT NULL AND NOT is_cause AND pg_catalog.length(said.sentence) > 4 THEN
         cause := said.sentence;
       END IF;
-      problem := coalesce(problem, CASE WHEN plain ~ hindsight._sign('problem') THEN said.sentence END);
+      problem := coalesce(problem, CASE WHEN hindsight._shows(plain, is_chinese, 'problem') THEN said.sentence END);
       CONTINUE;
     END IF;
-    doubts := CASE WHEN one.is_correction OR is_explicit THEN 0 ELSE pg_catalog.regexp_count(plain, hindsight._sign('hedge')) END;
+    doubts := CASE WHEN one.is_correction OR is_explicit THEN 0 ELSE pg_catalog.regexp_count(plain, CASE WHEN is_chinese THEN hindsight._chinese_sign('hedge') ELSE hindsight._english_sign('hedge') END) END;
     CONTINUE WHEN doubts > 0 AND one.type = 'fact' -- an opinion, unless it names something
       AND said.sentence !~ '[0-9]|[a-z,;] [A-Z]|\m[A-Z]{2,}|[\u4e00-\u9fff] ?[A-Za-z]{2,}|[A-Za-z]{2,} ?[\u4e00-\u9fff]';
     one.type := CASE WHEN doubts > 0 AND one.type IN ('fact', 'decision') THEN 'hypothesis' ELSE one.type END;
     one.confidence := CASE doubts WHEN 0 THEN 0.9 WHEN 1 THEN 0.6 ELSE 0.5 END;
     one.source := CASE WHEN doubts = 0 THEN 'user' ELSE 'inferred' END;
-    one.importance := greatest(hindsight.importance(one.content, one.type), CASE WHEN is_explicit THEN 0.8 ELSE 0.5 END);
+    one.importance := greatest(CASE WHEN is_explicit THEN 0.8 ELSE 0.5 END, CASE WHEN one.type IN ('fact', 'hypothesis') THEN 0.5 ELSE 0.7 END
+                               + CASE WHEN hindsight._is_bound(one.content) THEN 0.1 ELSE 0 END);
     one.slot := hindsight._slot_of(one.content);
     RETURN NEXT one;
   END LOOP;
@@ -117,7 +120,7 @@ CREATE OR REPLACE FUNCTION hindsight._is_explicit(content text)
 RETURN EXISTS (
   SELECT FROM hindsight._sentences(hindsight._own_words(content)) AS s
   CROSS JOIN LATERAL hindsight._plain(s.sentence) AS plain
-  WHERE plain ~ hindsight._sign('explicit') AND NOT hindsight._is_question(plain));
+  WHERE hindsight._shows(plain, hindsight._is_chinese(plain), 'explicit') AND NOT hindsight._is_question(plain));
 
 -- extract: what is worth keeping of one turn, by rules; before: the text of the turn before, or of the last ones, each ended by U+001E.
 -- Pure: reads and stores nothing.

@@ -1,11 +1,5 @@
 -- What a turn says only together with what was said before: an answer, a choice, a consent, a cure.
 
--- _is_chinese: whether a text is written in Chinese.
-CREATE OR REPLACE FUNCTION hindsight._is_chinese(content text)
-  RETURNS boolean
-  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN pg_catalog.octet_length(content) - pg_catalog.length(content) > pg_catalog.length(content) / 4;
-
 -- _clipped: at most so many characters of a text.
 CREATE OR REPLACE FUNCTION hindsight._clipped(content text, most integer)
   RETURNS text
@@ -35,7 +29,8 @@ RETURN (
   SELECT hindsight._clipped(hindsight._without_opening(s.sentence), 200)
   FROM pg_catalog.unnest(turns) WITH ORDINALITY AS t(content, place)
   CROSS JOIN LATERAL hindsight._sentences(t.content) AS s
-  WHERE hindsight._plain(s.sentence) ~ hindsight._sign('problem')
+  CROSS JOIN LATERAL hindsight._plain(s.sentence) AS plain
+  WHERE hindsight._shows(plain, hindsight._is_chinese(plain), 'problem')
   ORDER BY t.place, s.place LIMIT 1);
 
 -- _solved: a problem with its cure, as one text: what the sentence says of the cure, or else what the turn before said to do.
@@ -45,8 +40,7 @@ CREATE OR REPLACE FUNCTION hindsight._solved(problem text, sentence text, plain 
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 AS $$
 DECLARE
-  says_how constant boolean := pg_catalog.length(plain) > 12
-    AND plain ~ '\m(?:by|with|because|cause|found it|solved it|fixed it|turn(?:ed|s) out|new|was set|changing|setting|adding|removing|switching|had to|needed)\M|改成|换了|打开|关掉|关闭|加上|删|清|装上|重装|升级|降级|换成|原因|调|以后就|之后就|配';
+  says_how constant boolean := pg_catalog.length(plain) > 12 AND hindsight._shows(plain, hindsight._is_chinese(plain), 'tells how');
   cure constant text := CASE WHEN says_how THEN hindsight._without_opening(sentence) ELSE hindsight._advice_in(last) END;
 BEGIN
   RETURN CASE
@@ -101,15 +95,15 @@ BEGIN
   IF chosen IS NOT NULL AND hindsight._option(last, chosen) IS NOT NULL THEN
     content := pg_catalog.rtrim(sentence, '.。!！ ') || CASE WHEN hindsight._is_chinese(sentence) THEN '：' ELSE ': ' END || hindsight._clipped(hindsight._option(last, chosen), 200);
     type := 'decision';
-  ELSIF asked IS NOT NULL AND pg_catalog.length(sentence) <= 150 AND NOT plain ~ hindsight._sign('request') THEN
+  ELSIF asked IS NOT NULL AND pg_catalog.length(sentence) <= 150 AND NOT hindsight._shows(plain, hindsight._is_chinese(plain), 'request') THEN
     about := hindsight._plain(asked);
-    IF about ~ hindsight._sign('proposal') THEN
-      IF plain ~ hindsight._sign('consent') THEN
+    IF hindsight._shows(about, hindsight._is_chinese(about), 'proposal') THEN
+      IF hindsight._shows(plain, hindsight._is_chinese(plain), 'consent') THEN
         type := 'decision';
       END IF;
-    ELSIF about ~ hindsight._sign('about you') AND about !~ hindsight._sign('about this')
-          AND plain ~ hindsight._sign('fragment') AND plain !~ hindsight._sign('passing') AND hindsight.importance(sentence) >= 0.3 THEN
-      type := CASE WHEN plain ~ hindsight._sign('preference') THEN 'preference' ELSE 'fact' END;
+    ELSIF hindsight._shows(about, hindsight._is_chinese(about), 'about you') AND NOT hindsight._shows(about, hindsight._is_chinese(about), 'about this')
+          AND hindsight._shows(plain, hindsight._is_chinese(plain), 'fragment') AND NOT hindsight._shows(plain, hindsight._is_chinese(plain), 'passing') THEN
+      type := CASE WHEN hindsight._shows(plain, hindsight._is_chinese(plain), 'preference') THEN 'preference' ELSE 'fact' END;
     END IF;
     content := CASE WHEN type IS NOT NULL THEN hindsight._joined(asked, sentence) END;
   END IF;
