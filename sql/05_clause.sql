@@ -26,7 +26,8 @@ BEGIN
            '((?:"[^"\n]*"|"(?![^"\n]*")|“[^”\n]*”|「[^」\n]*」|`[^`\n]*`|`(?![^`\n]*`)|\.(?!\s|$)|[^.。！？!?；;…"`\n])+(?:[.。！？!?；;…]+["”」)）]?)?)', 'g')
            WITH ORDINALITY AS m(match, place)
     CROSS JOIN LATERAL pg_catalog.btrim(pg_catalog.translate(m.match[1], stop, '.'), E' \t\r\u00a0\u3000') AS trimmed
-    WHERE pg_catalog.length(trimmed) > 1;
+    WHERE pg_catalog.length(trimmed) > 1
+    LIMIT 300;
 END
 $$;
 
@@ -45,7 +46,7 @@ AS $$
 DECLARE
   plain text := pg_catalog.lower(pg_catalog.translate(hindsight._simplified(pg_catalog.normalize(sentence, 'NFKC')), '’‘', ''''''));
 BEGIN
-  IF plain ~ '["“「`]' THEN
+  IF plain LIKE ANY (ARRAY['%"%', '%“%', '%「%', '%`%']) THEN
     plain := pg_catalog.regexp_replace(plain, '"[^"]*"|“[^”]*”|「[^」]*」|`[^`]*`', '“”', 'g');
   END IF;
   IF hindsight._is_chinese(plain) THEN
@@ -64,7 +65,8 @@ $$;
 CREATE OR REPLACE FUNCTION hindsight._is_question(plain text)
   RETURNS boolean
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN plain ~ ('^[^,:]*\?["”) ]*$|(?:right|correct|or not|okay|ok|no|isn''t it|对吧|是吧|对吗|是吗|行吗|可以吗|好吗|是不是|真的吗)\?["”) ]*$|[吗呢][。!. ]*$|^[^,]*(?:怎么(?:办|样|弄|走|去|打|写|用|做)|什么(?:时候|区别|意思)?[。. ]*$|为什么)'
+RETURN plain LIKE ANY ('{%?%,%吗%,%呢%,%怎么%,%什么%,%是不是%,%有没有%,%能不能%,%要不要%,%可不可以%,%几点%,wh%,how%,is%,are%,do%,did%,has%,was%,were%,can%,could%,would%,will%,should%,shall%,and%,so%,but%,ok%,hey%,hi%,hello%,well%,then%,now%,also%}')
+  AND plain ~ ('^[^,:]*\?["”) ]*$|(?:right|correct|or not|okay|ok|no|isn''t it|对吧|是吧|对吗|是吗|行吗|可以吗|好吗|是不是|真的吗)\?["”) ]*$|[吗呢][。!. ]*$|^[^,]*(?:怎么(?:办|样|弄|走|去|打|写|用|做)|什么(?:时候|区别|意思)?[。. ]*$|为什么)'
   '|是不是|有没有|能不能|要不要|可不可以|几点[。. ]*$'
   '|^(?:(?:and|so|but|ok|okay|hey|hi|hello|well|then|now|also),? )*(?:what|who|whose|where|why|how|which|is|are|does|do you|did|has|was|were|can|could|would|will|should|shall)\M'
   '(?:[^,:]*$|.*\?["”) ]*$)');

@@ -49,11 +49,13 @@ RETURN CASE kind
   WHEN 'fragment' THEN '^(?!是的?[,啊]|当然|对[啊,]|嗯|呃|在)[^,。我你您这那想会没]+(?:[,。]|$)'
 END;
 
--- _shows: whether a clause or a sentence as _plain gives it shows a sign of that kind.
+-- _shows: whether a clause or a sentence as _plain gives it shows a sign of that kind. An English pattern is tried where a part of one of
+-- its words is seen.
 CREATE OR REPLACE FUNCTION hindsight._shows(plain text, is_chinese boolean, kind text)
   RETURNS boolean
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN is_chinese THEN plain ~ hindsight._chinese_sign(kind) ELSE plain ~ hindsight._english_sign(kind) END;
+RETURN CASE WHEN is_chinese THEN plain ~ hindsight._chinese_sign(kind)
+            ELSE plain LIKE ANY (hindsight._english_hint(kind)) AND plain ~ hindsight._english_sign(kind) END;
 
 -- _lasting: the clauses of a sentence (as _plain gives it) that are neither a request nor about a moment, without conjunctions before them.
 CREATE OR REPLACE FUNCTION hindsight._lasting(plain text, is_chinese boolean)

@@ -116,3 +116,21 @@ RETURN CASE kind
     '^(?!(?:i|we|you|it|he|she|my|our|no|not|yes|yeah|well|actually|nothing|none|never|do|is|are|that|this|there|sure|ok|okay|maybe|of course|definitely|in|at first|recently|um|hm+|thanks?|exactly|right)\M)'
     '[^,.]+(?:[,.]|$)'
 END;
+
+-- _english_hint: parts of words of which the pattern of a kind needs one: cheaper than a pattern, and not compiled.
+CREATE OR REPLACE FUNCTION hindsight._english_hint(kind text)
+  RETURNS text[]
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN CASE kind
+  WHEN 'unreal' THEN '{"%if %",%suppos%,%imagin%,%pretend%,%assum%,"%let''s say%","%would %","% as %",%like%,%role%,"%you are a%","%read %","%heard %","% say%","% said%","% told%","% claim%",'
+    '"% think%",%reckon%,%apparent%,%allege%,%rumo%,%reportedly%,%hypothet%,"%who knows%"}'
+  WHEN 'solved' THEN '{"%that %",%now%,%again%,%charm%,%fixed%,%solved%,%works%,%pass%,%prints%,%was%,%trick%,"% is%",%turned%}'
+  WHEN 'cause' THEN '{"%found %",%turn%,%cause%,%culprit%,%reason%,%problem%}'
+  WHEN 'explicit' THEN '{%remember%,%forget%,%note%,%mind%,%record%,%reference%,"%from now on%",%information%,%fyi%,"%save this%",%memori%,%decided%}'
+  WHEN 'standing' THEN '{%always%,%never%,"%from now%",%future%,%time%,%whenever%,%default%,%usual%,%any%,%every%,%forward%}'
+  WHEN 'forbidding' THEN '{"%do not %","%never %",%avoid%,%nothing%,%without%,"no %","% no %",%none%}'
+  WHEN 'todo' THEN '{%remind%,"%need%",%must%,%ought%,"% has%","% have%",%due%,%deadline%,%forget%,%remember%,%to-do%,%todo%,%rotate%,%renew%,"%pay %","%call %",%submit%,"%send %","%book %"}'
+  WHEN 'hedge' THEN '{%maybe%,%perhaps%,"%i think%","%i guess%","%i believe%",%probably%,%possibly%,%might%,"%may be%","%not sure%",%recall%,%suppose%,"%as far as%",%seem%,"%kind of%"}'
+  WHEN 'correction' THEN '{no%,"%no,%","% no %","% no",%wrong%,%actually%,%correction%,"%not quite%",%incorrect%,"%not right%",%meant%,%mistake%,%misspoke%}'
+  ELSE '{%}'
+END::text[];

@@ -19,7 +19,7 @@ CREATE OR REPLACE FUNCTION hindsight._asked_in(turn text)
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
   SELECT CASE WHEN hindsight._is_question(hindsight._plain(s.sentence)) AND pg_catalog.length(s.sentence) <= 200 THEN s.sentence END
-  FROM hindsight._sentences(turn) AS s ORDER BY s.place DESC LIMIT 1);
+  FROM hindsight._sentences(pg_catalog."right"(turn, 2000)) AS s ORDER BY s.place DESC LIMIT 1);
 
 -- _problem_in: the last sentence of the last turns that tells of a problem, or NULL.
 CREATE OR REPLACE FUNCTION hindsight._problem_in(turns text[])
@@ -28,7 +28,7 @@ CREATE OR REPLACE FUNCTION hindsight._problem_in(turns text[])
 RETURN (
   SELECT hindsight._clipped(hindsight._without_opening(s.sentence), 200)
   FROM pg_catalog.unnest(turns) WITH ORDINALITY AS t(content, place)
-  CROSS JOIN LATERAL hindsight._sentences(t.content) AS s
+  CROSS JOIN LATERAL hindsight._sentences(pg_catalog."right"(t.content, 2000)) AS s
   CROSS JOIN LATERAL hindsight._plain(s.sentence) AS plain
   WHERE hindsight._shows(plain, hindsight._is_chinese(plain), 'problem')
   ORDER BY t.place, s.place LIMIT 1);
@@ -40,7 +40,7 @@ CREATE OR REPLACE FUNCTION hindsight._solved(problem text, sentence text, plain 
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 AS $$
 DECLARE
-  says_how constant boolean := pg_catalog.length(plain) > 12 AND hindsight._shows(plain, hindsight._is_chinese(plain), 'tells how');
+  says_how constant boolean := pg_catalog.octet_length(plain) > 14 AND hindsight._shows(plain, hindsight._is_chinese(plain), 'tells how');
   cure constant text := CASE WHEN says_how THEN hindsight._without_opening(sentence) ELSE hindsight._advice_in(last) END;
 BEGIN
   RETURN CASE
@@ -56,7 +56,7 @@ CREATE OR REPLACE FUNCTION hindsight._advice_in(turn text)
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
   SELECT pg_catalog.string_agg(s.sentence, CASE WHEN hindsight._is_chinese(turn) THEN '' ELSE ' ' END ORDER BY s.place)
-  FROM hindsight._sentences(turn) AS s
+  FROM hindsight._sentences(pg_catalog."right"(turn, 2000)) AS s
   CROSS JOIN LATERAL hindsight._plain(s.sentence) AS plain
   WHERE NOT hindsight._is_question(plain)
     AND plain ~ ('(?:^|, |then |and )(?:please |you (?:can|should|need to|have to) |try |just )?(?:reboot|restart|enable|disable|turn|switch|set|install|reinstall|remove|delete|add'
@@ -70,40 +70,41 @@ CREATE OR REPLACE FUNCTION hindsight._option(turn text, choice text)
 AS $$
 DECLARE
   options constant text[] := (pg_catalog.regexp_split_to_array(
-    turn, '(?:^|[\s:：。.;；,，(（])(?:[0-9A-D][.)）、]|[①-⑨]|[-*•](?= ))\s*'))[2:];
+    pg_catalog."right"(turn, 2000), '(?:^|[\s:：。.;；,，(（])(?:[0-9A-D][.)）、]|[①-⑨]|[-*•](?= ))\s*'))[2:];
   place constant integer := CASE
-    WHEN choice ~ 'last|latter|最后|后者' THEN pg_catalog.cardinality(options)
-    WHEN choice ~ 'first|former|第一|前者|方案一|[ 第]1|\ma\M' THEN 1
-    WHEN choice ~ 'second|第二|第两|方案二|[ 第]2|\mb\M' THEN 2
-    WHEN choice ~ 'third|第三|方案三|[ 第]3|\mc\M' THEN 3
-    WHEN choice ~ 'fourth|第四|方案四|[ 第]4|\md\M' THEN 4 END;
+    WHEN choice ~ '\m(?:last|latter)\M|最后一?个|后者' THEN pg_catalog.cardinality(options)
+    WHEN choice ~ '\mfirst (?:one|option)|\mformer\M|\moption (?:a|1)\M|第[一1]个|前者|方案[一1a]' THEN 1
+    WHEN choice ~ '\msecond (?:one|option)|\moption (?:b|2)\M|第[二2]个|方案[二2b]' THEN 2
+    WHEN choice ~ '\mthird (?:one|option)|\moption (?:c|3)\M|第[三3]个|方案[三3c]' THEN 3
+    WHEN choice ~ '\mfourth (?:one|option)|\moption (?:d|4)\M|第[四4]个|方案[四4d]' THEN 4 END;
 BEGIN
   RETURN CASE WHEN pg_catalog.cardinality(options) > 1 THEN pg_catalog.btrim(options[place], E' \t\n.。;；,，') END;
 END
 $$;
 
--- _reply: what the first sentence of a turn says as a reply: the choice with what was chosen, the question with its answer. No row, or of NULLs: it
--- is none, or stands alone.
-CREATE OR REPLACE FUNCTION hindsight._reply(sentence text, plain text, last text, asked text)
+-- _reply: what the first sentence of a turn says as a reply to the turn before: the choice with what was chosen, the question with its answer.
+-- A row of NULLs: it is no reply, or says it all by itself.
+CREATE OR REPLACE FUNCTION hindsight._reply(sentence text, plain text, is_chinese boolean, last text)
   RETURNS TABLE (content text, type text)
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 1
 AS $$
 DECLARE
+  chosen constant text := CASE WHEN plain LIKE ANY ('{%first%,%second%,%third%,%fourth%,%last%,%former%,%latter%,%option%,%第%,%前者%,%后者%,%方案%,%最后%}') THEN hindsight._option(last, plain) END;
+  asked constant text := hindsight._asked_in(last);
   about text;
-  chosen text := pg_catalog.substring(plain, '(?:the |option |go with |take )?(?:first|second|third|fourth|last|former|latter)(?: one| option)?|option [a-d1-4]\M|第[一二三四1-4]个|最后一?个|前者|后者|方案[一二三四]');
+  asks_in_chinese boolean;
 BEGIN
-  IF chosen IS NOT NULL AND hindsight._option(last, chosen) IS NOT NULL THEN
-    content := pg_catalog.rtrim(sentence, '.。!！ ') || CASE WHEN hindsight._is_chinese(sentence) THEN '：' ELSE ': ' END || hindsight._clipped(hindsight._option(last, chosen), 200);
+  IF chosen IS NOT NULL THEN
+    content := pg_catalog.rtrim(hindsight._without_opening(sentence), '.。!！ ') || CASE WHEN is_chinese THEN '：' ELSE ': ' END || hindsight._clipped(chosen, 200);
     type := 'decision';
-  ELSIF asked IS NOT NULL AND pg_catalog.length(sentence) <= 150 AND NOT hindsight._shows(plain, hindsight._is_chinese(plain), 'request') THEN
+  ELSIF asked IS NOT NULL AND pg_catalog.length(sentence) <= 150 AND NOT hindsight._shows(plain, is_chinese, 'request') THEN
     about := hindsight._plain(asked);
-    IF hindsight._shows(about, hindsight._is_chinese(about), 'proposal') THEN
-      IF hindsight._shows(plain, hindsight._is_chinese(plain), 'consent') THEN
-        type := 'decision';
-      END IF;
-    ELSIF hindsight._shows(about, hindsight._is_chinese(about), 'about you') AND NOT hindsight._shows(about, hindsight._is_chinese(about), 'about this')
-          AND hindsight._shows(plain, hindsight._is_chinese(plain), 'fragment') AND NOT hindsight._shows(plain, hindsight._is_chinese(plain), 'passing') THEN
-      type := CASE WHEN hindsight._shows(plain, hindsight._is_chinese(plain), 'preference') THEN 'preference' ELSE 'fact' END;
+    asks_in_chinese := hindsight._is_chinese(about);
+    IF hindsight._shows(about, asks_in_chinese, 'proposal') THEN
+      type := CASE WHEN hindsight._shows(plain, is_chinese, 'consent') THEN 'decision' END;
+    ELSIF hindsight._shows(about, asks_in_chinese, 'about you') AND NOT hindsight._shows(about, asks_in_chinese, 'about this')
+          AND hindsight._shows(plain, is_chinese, 'fragment') AND NOT hindsight._shows(plain, is_chinese, 'passing') THEN
+      type := CASE WHEN hindsight._shows(plain, is_chinese, 'preference') THEN 'preference' ELSE 'fact' END;
     END IF;
     content := CASE WHEN type IS NOT NULL THEN hindsight._joined(asked, sentence) END;
   END IF;
