@@ -16,9 +16,16 @@ from hindsight.config import load_settings
 from hindsight.database import database_url
 from hindsight.dataset import Format, read_corpora
 from hindsight.embedding_cache import CachedEmbedder
+from hindsight.engine import sync_engine
 from hindsight.errors import ConfigurationError, InvalidArgument
 from hindsight.evaluation import Channel, evaluate
 from hindsight.evaluation_audit import evaluate_audit, verdict_table
+from hindsight.evaluation_conversations import (
+    evaluate_conversations,
+    extraction_table,
+    read_conversations,
+    rules,
+)
 from hindsight.evaluation_pairs import evaluate_pairs, read_pairs
 from hindsight.sync_client import Hindsight
 from hindsight.tables import groups_table, quality_table, visible
@@ -30,9 +37,10 @@ def eval_recall(
     /,
     *,
     format: Annotated[
-        Format | Literal["pairs", "audit"],
+        Format | Literal["pairs", "audit", "conversations"],
         Parameter(
-            help="What the file is: LoCoMo's JSON, SQuAD's, or lines of labelled pairs: stored in turn, or audited."
+            help="What the file is: LoCoMo's JSON, SQuAD's, or lines of labelled pairs: stored in turn, or audited; "
+            "or lines of conversations with what is worth keeping of them."
         ),
     ],
     channels: Annotated[
@@ -44,13 +52,17 @@ def eval_recall(
 ) -> None:
     """Measure how much of the evidence for a data set's questions recall finds, and what each channel finds alone.
 
-    Or, of pairs of sentences, which are merged, or what an audit says. It runs in an embedded PostgreSQL of its own,
-    with the configured embedding model.
+    Or, of pairs of sentences, which are merged, or what an audit says; of conversations, how much of what is worth
+    keeping the rules extract, and what else. It runs in an embedded PostgreSQL of its own, with the configured
+    embedding model.
     """
-    if format == "pairs" or format == "audit":
+    if format == "pairs" or format == "audit" or format == "conversations":
         if channels:
-            raise InvalidArgument("pairs of sentences have no channels", hint="Leave --channels out")
-        (_eval_pairs if format == "pairs" else _eval_audit)(file, cache, here, as_json)
+            raise InvalidArgument(f"{format} have no channels", hint="Leave --channels out")
+        if format == "conversations":
+            _eval_conversations(file, here, as_json)
+        else:
+            (_eval_pairs if format == "pairs" else _eval_audit)(file, cache, here, as_json)
         return
     corpora = read_corpora(file, format)
     settings = load_settings()
@@ -154,6 +166,21 @@ def _eval_pairs(file: Path, cache: Path | None, here: bool, as_json: bool) -> No
     wrong = [visible(f"merged, but {pair.label}: {pair.one} | {pair.other}") for pair in report.wrong]
     heading = f"{len(pairs)} pairs, {report.model or 'no embedding model'}"
     show(as_json, report.as_dict(), heading, groups_table(report.groups), *wrong)
+
+
+def _eval_conversations(file: Path, here: bool, as_json: bool) -> None:
+    conversations = read_conversations(file)
+    with _database("eval", here) as url:
+        engine = sync_engine(url, load_settings())
+        with engine.connect() as connection:
+            report = evaluate_conversations(conversations, rules(connection))
+        engine.dispose()
+    wrong = [visible(f"wrong, {id_}: {found.type}: {found.content}") for id_, found in report.wrong]
+    missed = [
+        visible(f"missed, {id_}: {', '.join(keep.types)}: {' … '.join(keep.holds)}") for id_, keep in report.missed
+    ]
+    heading = f"{len(conversations)} conversations, by rules"
+    show(as_json, report.as_dict(), heading, extraction_table(report.groups), *wrong, *missed)
 
 
 @contextlib.contextmanager
