@@ -23,7 +23,7 @@ BEGIN
   RETURN QUERY
     SELECT pg_catalog.row_number() OVER (ORDER BY m.place), trimmed
     FROM pg_catalog.regexp_matches(plain,
-           '((?:"[^"\n]*"|"(?![^"\n]*")|“[^”\n]*”|「[^」\n]*」|`[^`\n]*`|`(?![^`\n]*`)|\.(?!\s|$)|[^.。！？!?；;…"`\n])+(?:[.。！？!?；;…]+["”」)）]?)?)', 'g')
+           '((?:"[^"\n]*"|"(?![^"\n]*")|“[^”\n]*”|「[^」\n]*」|`[^`\n]*`|`(?![^`\n]*`)|[.?!;](?![\s.?!"”)]|$)|[^.。！？!?；;…"`\n])+(?:[.。！？!?；;…]+["”」)）]?)?)', 'g')
            WITH ORDINALITY AS m(match, place)
     CROSS JOIN LATERAL pg_catalog.btrim(pg_catalog.translate(m.match[1], stop, '.'), E' \t\r\u00a0\u3000') AS trimmed
     WHERE pg_catalog.length(trimmed) > 1
@@ -31,11 +31,12 @@ BEGIN
 END
 $$;
 
--- _is_chinese: whether a text is written in Chinese, for the most part.
+-- _is_chinese: whether a text is written in Chinese: names and code in it are not.
 CREATE OR REPLACE FUNCTION hindsight._is_chinese(content text)
   RETURNS boolean
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN (pg_catalog.octet_length(content) - pg_catalog.length(content)) * 4 > pg_catalog.length(content);
+RETURN (pg_catalog.octet_length(pg_catalog.translate(content, '“”‘’…–—', '')) - pg_catalog.length(pg_catalog.translate(content, '“”‘’…–—', ''))) * 8
+  > pg_catalog.length(content);
 
 -- _plain: a sentence in lower case, simplified characters and half width, with what it quotes as “” only: what is quoted is not said.
 -- In English with contractions written out, a space around each word, and without the adverbs that may stand anywhere.
@@ -57,7 +58,7 @@ BEGIN
       plain, 'can''t', 'cannot'), 'won''t', 'will not'), 'n''t', ' not'), 'i''m', 'i am'), '''re ', ' are '), '''ve ', ' have '), '''ll ', ' will '), '''d ', ' would ');
   END IF;
   plain := pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(
-    ' ' || plain || ' ', ', ', ' , '), '. ', ' . '), '? ', ' ? '), '! ', ' ! '), ': ', ' : '), '; ', ' ; ');
+    ' ' || pg_catalog.replace(plain, '。', '. ') || ' ', ', ', ' , '), '. ', ' . '), '? ', ' ? '), '! ', ' ! '), ': ', ' : '), '; ', ' ; ');
   IF plain LIKE ANY ('{"% also %","%ly %","% just %","% still %","% very %","% quite %","% often %","% all %","% both %","% already %","% sometimes %"}') THEN
     plain := pg_catalog.regexp_replace(plain, ' (?:also|really|just|still|currently|recently|lately|very|quite|mostly|especially|personally|absolutely|already|finally|simply'
       '|generally|typically|often|mainly|all|both|definitely|particularly|basically|sometimes)(?= )', '', 'g');

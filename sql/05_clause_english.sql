@@ -28,7 +28,7 @@ RETURN CASE kind
     '|allergic)(?:tired|busy|hungry|bored|sick|late|ill|stuck|lost|confused|sorry|happy|glad|sad|excited|ready|done|here|back|home|afraid|scared|nervous|worried|grateful'
     '|impressed|amazed|surprised|[a-z]+ing)'
     '|(?:i|we)(?: have| always| sometimes| never| usually)? (?:went|got|tried|had|did|said|came|won|lost|saw|took|found|made|met|heard|guess|hope|wonder|feel|felt|believe|fear'
-    '|worry|find it|do not (?:know|feel|have any)|wish|wanted|thought|forgot|played|slept|barely|might|may|could|(?!decid|agree|mov|pick|chang|switch|settl|promis|nam|renam'
+    '|worry|find it|do not (?:know|feel|have any)|wish|wanted|thought|forgot|played|slept|barely|might|may|could|(?!decid|agree|mov|pick|chang|switch|migrat|settl|promis|nam|renam'
     '|rais|us|ne|fe|spe)[a-z]+ed) '
     '|installed|noticed|started|got|finished|today|tonight|right now|just now|at the moment|this (?:morning|afternoon|evening)|yesterday|last (?:night|week|month|year|time)'
     '|a minute ago|no idea|thinking (?:about|of)|(?:maybe|perhaps) i|i will (?:try|see|think|check|look)|we will see|we (?:should (?:move|try|think)|can|could)'
@@ -67,9 +67,9 @@ RETURN CASE kind
   WHEN 'dated' THEN ' (?:by|before|until|on|next|tomorrow|due|deadline|remind|about|end of|to-?do) '
 
   WHEN 'decision' THEN
-    ' (?:(?:i|we)(?: have)? (?:decided|agreed|chose|picked|settled|opted)|ended up (?:with|picking|choosing|using|going)|(?:i|we) (?:went with|stick with)|(?:let''s|let us|we will|i will) '
+    ' (?:(?:i|we)(?: have)? (?:decided|agreed|chose|picked|settled|opted|switched to|migrated to)|ended up (?:with|picking|choosing|using|going)|(?:i|we) (?:went with|stick with)|(?:let''s|let us|we will|i will) '
     '(?:go with|go for|stick|use|pick|switch|choose|adopt|move to)|let''s (?:take|call|keep|name|make|do)|(?:i am|we are) (?:going with|going to use|switching to|moving to)'
-    '|going with|go (?:ahead )?with|the (?:first|second|third|fourth|last|former|latter) (?:one|option)|option [a-d1-4]|from now on|settled on) '
+    '|going with|go (?:ahead )?with|the (?:first|second|third|fourth|last|former|latter) (?:one|option)|option [a-d1-4]|settled on) '
     '|^ (?:put|store|encrypt|deploy|host|save|log|use|sign) [^,.]+ (?:in|into|on|with|under|as) '
 
   WHEN 'preference' THEN
@@ -135,7 +135,7 @@ RETURN CASE kind
   WHEN 'preference' THEN '{%prefer%,"% like%",%love%,%hate%,%dislike%,%enjoy%,%ador%,%detest%,%stand%,%favo%,%allergic%,%vegetarian%,%vegan%,"% always%","% never%","%usual%","% only%","%instead of%",'
     '"%rather than%","% do not%","% english%"}'
   WHEN 'decision' THEN '{%decid%,%agree%,%chose%,%pick%,%settle%,%opted%,"%ended up%","% went with%","%stick%","%let''s%","%let us%","% will %","%go% with%","%going to use%","%switch%","%moving to%",'
-    '"% one%",%option%,"%from now on%","% put %","% store %","% encrypt %","% deploy %","% host %","% save %","% log %","% use %","% sign %",%former%,%latter%}'
+    '"% one%",%option%,"%migrated%","% put %","% store %","% encrypt %","% deploy %","% host %","% save %","% log %","% use %","% sign %",%former%,%latter%}'
   WHEN 'problem' THEN '{%fail%,%err%,%refus%,%crash%,%brok%,%hang%,%hung%,%cannot%,"%can not%","% not %",%stopped%,%blank%,%leak%,%reject%,%time%,%denied%,%missing%,%return%,%exception%,%stuck%,%sudden%}'
   WHEN 'fact' THEN '{"% my %","% our %","% his %","% her %","% their %","% i %","% we %","% me %","% us %"}'
   ELSE '{%}'

@@ -14,7 +14,8 @@ BEGIN
     WHEN hindsight._shows(lasting, is_chinese, 'preference') THEN
       CASE WHEN NOT hindsight._shows(lasting, is_chinese, 'remark') THEN 'preference' END
     WHEN hindsight._shows(lasting, is_chinese, 'standing')
-      AND (lasting LIKE ANY ('{%以后%,%今后%,%从现在%,"%from now on%"}') OR hindsight._shows(lasting, is_chinese, 'request')) THEN 'preference'
+      AND (lasting LIKE ANY ('{%以后%,%今后%,%从现在%,"%from now on%"}') OR hindsight._shows(lasting, is_chinese, 'request'))
+      THEN CASE WHEN lasting LIKE ANY ('{"% we %",%我们%}') THEN 'decision' ELSE 'preference' END
     WHEN hindsight._shows(lasting, is_chinese, 'problem') THEN NULL
     WHEN hindsight._shows(lasting, is_chinese, 'fact') THEN 'fact'
     WHEN hindsight._is_bound(sentence) AND hindsight._shows(lasting, is_chinese, 'states') AND NOT hindsight._shows(lasting, is_chinese, 'remark')
@@ -45,7 +46,7 @@ DECLARE
   is_cause boolean := false;
   one hindsight.extracted;
 BEGIN
-  IF NOT hindsight._is_person(role) THEN
+  IF hindsight._is_person(role) IS NOT TRUE THEN
     RETURN;
   END IF;
   problem := hindsight._problem_in(turns);

@@ -48,7 +48,7 @@ BEGIN
       AND plain ~ '\m(?:database|db|uses?|using|runs on)\M|数据库|用|存' THEN hindsight._single(plain, 'database', 'project.database')
     WHEN plain LIKE ANY ('{"%i am on %","%i use %","%i run %","%my laptop %","%my machine %","%this machine %","%my computer %","%my pc %","%my os %","%my desktop %","%switched to %",%我%用%,%我%装%,%我这台%,%我%换成%,%我%系统%}')
       AND plain ~ (('\m(?:i am on|i (?:now )?(?:use|run)|i (?:have )?switched to|(?:my|this) (?:laptop|machine|computer|pc|os|desktop|operating system) (?:is|runs|has|uses)(?: on)?) (?:an? |now )?'
-                   || hindsight._products('os')) || '\M|我(?:现在|目前|平时|一直)?(?:在?用|用的是?|装的是?|换成了?|这台是?|的?(?:电脑|笔记本|系统)[是用装][^,。]*) ?' || hindsight._products('os'))
+                   || hindsight._products('os')) || '\M|我(?:现在|目前|平时|一直|这台)?(?:在?用|用的是?|装的?是?|换成了?|是|的?(?:电脑|笔记本|系统)[是用装][^,。]*) ?' || hindsight._products('os'))
       THEN hindsight._single(plain, 'os', 'user.os')
     WHEN plain LIKE ANY ('{"%i use %","%switched to %","%i moved to %","%editor%","%i edit %","%i code in %",%我%用%,%我%换成%,%编辑器%}')
       AND plain ~ (('\m(?:i (?:always |now |only )?(?:use|edit in|edit with|code in)|i (?:have )?(?:switched|moved) to|my (?:main |favou?rite |default )?editor is|editor[^?]*[?]) '

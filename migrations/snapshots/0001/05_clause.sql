@@ -23,7 +23,7 @@ BEGIN
   RETURN QUERY
     SELECT pg_catalog.row_number() OVER (ORDER BY m.place), trimmed
     FROM pg_catalog.regexp_matches(plain,
-           '((?:"[^"\n]*"|"(?![^"\n]*")|“[^”\n]*”|「[^」\n]*」|`[^`\n]*`|`(?![^`\n]*`)|\.(?!\s|$)|[^.。！？!?；;…"`\n])+(?:[.。！？!?；;…]+["”」)）]?)?)', 'g')
+           '((?:"[^"\n]*"|"(?![^"\n]*")|“[^”\n]*”|「[^」\n]*」|`[^`\n]*`|`(?![^`\n]*`)|[.?!;](?![\s.?!"”)]|$)|[^.。！？!?；;…"`\n])+(?:[.。！？!?；;…]+["”」)）]?)?)', 'g')
            WITH ORDINALITY AS m(match, place)
     CROSS JOIN LATERAL pg_catalog.btrim(pg_catalog.translate(m.match[1], stop, '.'), E' \t\r\u00a0\u3000') AS trimmed
     WHERE pg_catalog.length(trimmed) > 1
@@ -31,14 +31,15 @@ BEGIN
 END
 $$;
 
--- _is_chinese: whether a text is written in Chinese, for the most part.
+-- _is_chinese: whether a text is written in Chinese: names and code in it are not.
 CREATE OR REPLACE FUNCTION hindsight._is_chinese(content text)
   RETURNS boolean
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN (pg_catalog.octet_length(content) - pg_catalog.length(content)) * 4 > pg_catalog.length(content);
+RETURN (pg_catalog.octet_length(pg_catalog.translate(content, '“”‘’…–—', '')) - pg_catalog.length(pg_catalog.translate(content, '“”‘’…–—', ''))) * 8
+  > pg_catalog.length(content);
 
 -- _plain: a sentence in lower case, simplified characters and half width, with what it quotes as “” only: what is quoted is not said.
--- In English with contractions written out, and without the adverbs that may stand anywhere, so that rules need not step over them.
+-- In English with contractions written out, a space around each word, and without the adverbs that may stand anywhere.
 CREATE OR REPLACE FUNCTION hindsight._plain(sentence text)
   RETURNS text
   LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -56,8 +57,13 @@ BEGIN
     plain := pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(
       plain, 'can''t', 'cannot'), 'won''t', 'will not'), 'n''t', ' not'), 'i''m', 'i am'), '''re ', ' are '), '''ve ', ' have '), '''ll ', ' will '), '''d ', ' would ');
   END IF;
-  RETURN pg_catalog.regexp_replace(plain, '\m(?:also|really|just|still|currently|recently|lately|very|quite|mostly|especially|personally|absolutely|already|finally|simply|generally'
-    '|typically|often|mainly|all|both|currently|definitely|particularly|basically|sometimes) ', '', 'g');
+  plain := pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(
+    ' ' || pg_catalog.replace(plain, '。', '. ') || ' ', ', ', ' , '), '. ', ' . '), '? ', ' ? '), '! ', ' ! '), ': ', ' : '), '; ', ' ; ');
+  IF plain LIKE ANY ('{"% also %","%ly %","% just %","% still %","% very %","% quite %","% often %","% all %","% both %","% already %","% sometimes %"}') THEN
+    plain := pg_catalog.regexp_replace(plain, ' (?:also|really|just|still|currently|recently|lately|very|quite|mostly|especially|personally|absolutely|already|finally|simply'
+      '|generally|typically|often|mainly|all|both|definitely|particularly|basically|sometimes)(?= )', '', 'g');
+  END IF;
+  RETURN plain;
 END
 $$;
 
@@ -65,10 +71,10 @@ $$;
 CREATE OR REPLACE FUNCTION hindsight._is_question(plain text)
   RETURNS boolean
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN plain LIKE ANY ('{%?%,%吗%,%呢%,%怎么%,%什么%,%是不是%,%有没有%,%能不能%,%要不要%,%可不可以%,%几点%,wh%,how%,is%,are%,do%,did%,has%,was%,were%,can%,could%,would%,will%,should%,shall%,and%,so%,but%,ok%,hey%,hi%,hello%,well%,then%,now%,also%}')
-  AND plain ~ ('^[^,:]*\?["”) ]*$|(?:right|correct|or not|okay|ok|no|isn''t it|对吧|是吧|对吗|是吗|行吗|可以吗|好吗|是不是|真的吗)\?["”) ]*$|[吗呢][。!. ]*$|^[^,]*(?:怎么(?:办|样|弄|走|去|打|写|用|做)|什么(?:时候|区别|意思)?[。. ]*$|为什么)'
+RETURN plain LIKE ANY ('{%?%,%吗%,%呢%,%怎么%,%什么%,%是不是%,%有没有%,%能不能%,%要不要%,%可不可以%,%几点%," wh%"," how%"," is%"," are%"," do%"," did%"," has%"," was%"," were%"," can%"," could%"," would%"," will%"," should%"," shall%"," and%"," so%"," but%"," ok%"," hey%"," hi%"," hello%"," well%"," then%"," now%"}')
+  AND plain ~ ('^[^,:]*\?["”) ]*$|(?:right|correct|or not|okay|ok|no|is not it|对吧|是吧|对吗|是吗|行吗|可以吗|好吗|是不是|真的吗) ?\?["”) ]*$|[吗呢][。!. ]*$|^[^,]*(?:怎么(?:办|样|弄|走|去|打|写|用|做)|什么(?:时候|区别|意思)?[。. ]*$|为什么)'
   '|是不是|有没有|能不能|要不要|可不可以|几点[。. ]*$'
-  '|^(?:(?:and|so|but|ok|okay|hey|hi|hello|well|then|now|also),? )*(?:what|who|whose|where|why|how|which|is|are|does|do you|did|has|was|were|can|could|would|will|should|shall)\M'
+  '|^ (?:(?:and|so|but|ok|okay|hey|hi|hello|well|then|now|also) (?:, )?)*(?:what|who|whose|where|why|how|which|is|are|does|do you|did|has|was|were|can|could|would|will|should|shall) '
   '(?:[^,:]*$|.*\?["”) ]*$)');
 
 -- _is_person: whether a role is somebody who tells of themselves. Roles are free text: a person's name is one. What an assistant

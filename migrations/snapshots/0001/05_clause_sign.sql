@@ -14,18 +14,18 @@ CREATE OR REPLACE FUNCTION hindsight._lasting(plain text, is_chinese boolean)
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 AS $$
 DECLARE
-  cut text := pg_catalog.regexp_replace(plain, CASE WHEN is_chinese THEN '(?<!今天|昨天|昨晚|刚才|晚上|最近)[,:](?![0-9]) *'
-    ELSE '(?<!today|yesterday|tonight|now|night|morning|week|evening)[,:](?![0-9]) *| - | (?:but|so|because)(?= (?:i|we|my|our|no)\M)|(?<!\mmy [a-z]+) and(?= (?:i|we)\M)' END, E'\n', 'g');
+  cut constant text := pg_catalog.regexp_replace(plain, CASE WHEN is_chinese THEN '(?<!今天|昨天|昨晚|刚才|晚上|最近)[,:](?![0-9]) *'
+    ELSE '(?<!today|yesterday|tonight|now|night|morning|week|evening) [,:;] | - | (?:but|so|because) (?=(?:i|we|my|our|no) )|(?<! my [a-z]+) and (?=(?:i|we) )' END, E'\n', 'g');
   clause text;
   kept text;
 BEGIN
   FOREACH clause IN ARRAY pg_catalog.string_to_array(cut, E'\n') LOOP
     clause := CASE WHEN is_chinese THEN pg_catalog.regexp_replace(clause, '^(?:不过|但是?|所以|因为|其实|反正|而且|另外|还有|对了)', '')
-      ELSE pg_catalog.regexp_replace(clause, '^ *(?:(?:and|but|so|then|well|yes|yeah|ok|okay|please|now|oh|right|because|since|good|great|perfect|thanks|btw|by the way|hi|hello|hey'
-                                             '|in the meantime|anyway|that|for the record|unfortunately)[ ,.!]+)*', '') END;
-    CONTINUE WHEN clause = '' OR clause ~ '[?？]["”) ]*$|怎么办|什么好' OR hindsight._shows(clause, is_chinese, 'passing')
+      ELSE pg_catalog.regexp_replace(' ' || pg_catalog.btrim(clause) || ' ', '^ (?:(?:and|but|so|then|well|yes|yeah|ok|okay|please|now|oh|right|because|since|good|great|perfect|thanks|btw'
+                                     '|by the way|hi|hello|hey|in the meantime|anyway|that|for the record|unfortunately|recently|[.!]) )*', ' ') END;
+    CONTINUE WHEN pg_catalog.btrim(clause, ' .!。') = '' OR clause ~ '[?？]["”) ]*$|怎么办|什么好' OR hindsight._shows(clause, is_chinese, 'passing')
       OR (hindsight._shows(clause, is_chinese, 'request') AND NOT hindsight._shows(plain, is_chinese, 'standing'));
-    kept := pg_catalog.concat_ws(', ', kept, clause);
+    kept := coalesce(kept || ',', '') || clause;
   END LOOP;
   RETURN kept;
 END

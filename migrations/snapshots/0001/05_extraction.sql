@@ -14,12 +14,13 @@ BEGIN
     WHEN hindsight._shows(lasting, is_chinese, 'preference') THEN
       CASE WHEN NOT hindsight._shows(lasting, is_chinese, 'remark') THEN 'preference' END
     WHEN hindsight._shows(lasting, is_chinese, 'standing')
-      AND (lasting LIKE ANY ('{%以后%,%今后%,%从现在%,"%from now on%"}') OR hindsight._shows(lasting, is_chinese, 'request')) THEN 'preference'
+      AND (lasting LIKE ANY ('{%以后%,%今后%,%从现在%,"%from now on%"}') OR hindsight._shows(lasting, is_chinese, 'request'))
+      THEN CASE WHEN lasting LIKE ANY ('{"% we %",%我们%}') THEN 'decision' ELSE 'preference' END
     WHEN hindsight._shows(lasting, is_chinese, 'problem') THEN NULL
     WHEN hindsight._shows(lasting, is_chinese, 'fact') THEN 'fact'
     WHEN hindsight._is_bound(sentence) AND hindsight._shows(lasting, is_chinese, 'states') AND NOT hindsight._shows(lasting, is_chinese, 'remark')
       AND NOT hindsight._shows(plain, is_chinese, 'passing') THEN 'fact'
-    WHEN hindsight._shows(pg_catalog.regexp_replace(lasting, '^.*, ', ''), is_chinese, 'forbidding') THEN 'preference'
+    WHEN hindsight._shows(pg_catalog.regexp_replace(lasting, '^.*,', ''), is_chinese, 'forbidding') THEN 'preference'
   END;
 END
 $$;
@@ -45,7 +46,7 @@ DECLARE
   is_cause boolean := false;
   one hindsight.extracted;
 BEGIN
-  IF NOT hindsight._is_person(role) THEN
+  IF hindsight._is_person(role) IS NOT TRUE THEN
     RETURN;
   END IF;
   problem := hindsight._problem_in(turns);
@@ -95,7 +96,7 @@ BEGIN
     CONTINUE WHEN is_doubtful AND one.type = 'fact' -- an opinion, unless it names something
       AND said.sentence !~ '[0-9]|[a-z,;] [A-Z]|\m[A-Z]{2,}|[\u4e00-\u9fff] ?[A-Za-z]{2,}|[A-Za-z]{2,} ?[\u4e00-\u9fff]';
     IF one.content IS NULL THEN
-      one.content := hindsight._without_opening(CASE WHEN plain LIKE '%?' THEN pg_catalog.regexp_replace(said.sentence, '[,，][^,，]*$', '')
+      one.content := hindsight._without_opening(CASE WHEN pg_catalog.rtrim(plain) LIKE '%?' THEN pg_catalog.regexp_replace(said.sentence, '[,，][^,，]*$', '')
                                                      ELSE said.sentence END);
     END IF;
     one.type := CASE WHEN is_doubtful AND one.type IN ('fact', 'decision') THEN 'hypothesis' ELSE one.type END;

@@ -59,7 +59,7 @@ RETURN (
   FROM hindsight._sentences(pg_catalog."right"(turn, 2000)) AS s
   CROSS JOIN LATERAL hindsight._plain(s.sentence) AS plain
   WHERE NOT hindsight._is_question(plain)
-    AND plain ~ ('(?:^|, |then |and )(?:please |you (?:can|should|need to|have to) |try |just )?(?:reboot|restart|enable|disable|turn|switch|set|install|reinstall|remove|delete|add'
+    AND plain ~ ('(?:^ ?|, |then |and )(?:please |you (?:can|should|need to|have to) |try |just )?(?:reboot|restart|enable|disable|turn|switch|set|install|reinstall|remove|delete|add'
       '|create|run|use|change|upgrade|downgrade|update|clear|prune|open|close|check|move|put|replace|increase|reduce|raise|lower|put|export|unset|start|stop|kill|free|allow|rename)\M'
       '|重启|打开|关闭|改成|改为|设置|安装|卸载|删除|清理|添加|新建|创建|建|运行|执行|升级|降级|换成|换|用|启用|禁用|重装|检查|调|加'));
 
@@ -103,7 +103,8 @@ BEGIN
     IF hindsight._shows(about, asks_in_chinese, 'proposal') THEN
       type := CASE WHEN hindsight._shows(plain, is_chinese, 'consent') THEN 'decision' END;
     ELSIF hindsight._shows(about, asks_in_chinese, 'about you') AND NOT hindsight._shows(about, asks_in_chinese, 'about this')
-          AND hindsight._shows(plain, is_chinese, 'fragment') AND NOT hindsight._shows(plain, is_chinese, 'passing') THEN
+          AND hindsight._shows(plain, is_chinese, 'fragment') AND NOT hindsight._shows(plain, is_chinese, 'passing')
+          AND hindsight.importance(sentence) >= 0.3 THEN -- more than: Great!
       type := CASE WHEN hindsight._shows(plain, is_chinese, 'preference') THEN 'preference' ELSE 'fact' END;
     END IF;
     content := CASE WHEN type IS NOT NULL THEN hindsight._joined(asked, sentence) END;

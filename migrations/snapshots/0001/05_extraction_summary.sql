@@ -11,7 +11,9 @@ DECLARE
   is_chinese constant boolean := hindsight._is_chinese(pg_catalog.array_to_string(contents, ''));
   separator constant text := CASE WHEN is_chinese THEN '；' ELSE '; ' END;
   stop constant text := CASE WHEN is_chinese THEN '。' ELSE '. ' END;
-  names constant text[] := (hindsight.entities(pg_catalog.array_to_string(contents, E'\n')))[:6];
+  names constant text[] := (hindsight.entities((
+    SELECT pg_catalog.string_agg(pg_catalog.lower(pg_catalog."left"(c, 1)) || pg_catalog.substr(c, 2), E'\n') -- a capital there names nothing
+    FROM pg_catalog.unnest(contents) AS c)))[:6];
   about constant text := CASE WHEN names <> '{}' THEN
     CASE WHEN is_chinese THEN '涉及：' || pg_catalog.array_to_string(names, '、') || '。'
          ELSE 'About: ' || pg_catalog.array_to_string(names, ', ') || '.' END END;
@@ -19,7 +21,7 @@ DECLARE
 BEGIN
   WITH item AS (
     SELECT DISTINCT ON (said) said, kind, place
-    FROM pg_catalog.unnest(contents, types) WITH ORDINALITY AS m(content, type, place)
+    FROM ROWS FROM (pg_catalog.unnest(contents), pg_catalog.unnest(types)) WITH ORDINALITY AS m(content, type, place)
     CROSS JOIN LATERAL (SELECT pg_catalog.array_position('{decision,preference,fact,todo}', m.type) AS kind) AS k
     CROSS JOIN LATERAL hindsight._clipped(pg_catalog.rtrim(m.content, '.。!！;； '), 150) AS said
     WHERE k.kind IS NOT NULL AND said <> ''
@@ -35,7 +37,7 @@ BEGIN
   section AS (
     SELECT k.kind, pg_catalog.string_agg(k.said, separator ORDER BY k.place) AS said FROM kept AS k GROUP BY k.kind
   )
-  SELECT pg_catalog.string_agg((CASE WHEN is_chinese THEN '{决定：,偏好：,事实：,待办：}' ELSE '{Decided: ,Preferred: ,Known: ,To do: }' END::text[])[s.kind]
+  SELECT pg_catalog.string_agg((CASE WHEN is_chinese THEN '{决定：,偏好：,事实：,待办：}' ELSE '{"Decided: ","Preferred: ","Known: ","To do: "}' END::text[])[s.kind]
                                || s.said || stop, '' ORDER BY s.kind)
     INTO summary FROM section AS s;
   RETURN pg_catalog.rtrim(summary || coalesce(about, ''));
