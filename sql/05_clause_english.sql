@@ -27,7 +27,7 @@ RETURN CASE kind
     ' (?:(?:i|we)(?: am| are| have been| was| were)(?: so| back| a bit| now| not)? (?!learning|studying|living|training|playing|working (?:at|as|for|in|on the)|switching|moving|using'
     '|allergic)(?:tired|busy|hungry|bored|sick|late|ill|stuck|lost|confused|sorry|happy|glad|sad|excited|ready|done|here|back|home|afraid|scared|nervous|worried|grateful'
     '|impressed|amazed|surprised|[a-z]+ing)'
-    '|(?:i|we)(?: have| always| sometimes| never| usually)? (?:went|got|tried|had|did|said|came|won|lost|saw|took|found|made|met|heard|guess|hope|wonder|feel|felt|believe|fear'
+    '|(?:i|we)(?: have| always| sometimes| never| usually)? (?:went|got|tried|had|did|said|came|won|lost|saw|took|found|made|met|heard|guess|bet|hope|wonder|feel|felt|believe|fear'
     '|worry|find it|do not (?:know|feel|have any)|wish|wanted|thought|forgot|played|slept|barely|might|may|could|(?!decid|agree|mov|pick|chang|switch|migrat|settl|promis|nam|renam'
     '|rais|us|ne|fe|spe)[a-z]+ed) '
     '|installed|noticed|started|got|finished|today|tonight|right now|just now|at the moment|this (?:morning|afternoon|evening)|yesterday|last (?:night|week|month|year|time)'
@@ -99,7 +99,7 @@ RETURN CASE kind
   -- A verb by which a thing is or does something all the time; of a sentence that names things.
   WHEN 'states' THEN
     ' (?:is|are|has|have|runs?|lives?|listens?|uses?|takes?|expires?|starts?|costs?|belongs?|sits?|goes|go|keeps?|speaks?|reads?|writes?|stores?|holds?|requires?|needs?|wants?'
-    '|must|can ?not|kills?|insists?|arrives?|opens?|closes?|turns|lasts|weighs|only|every|blocks?|moved) '
+    '|must|can ?not|kills?|insists?|arrives?|opens?|closes?|turns|lasts|weighs|only|every|blocks?|moved|arrived|launched|owns?) '
   -- It judges, or is about nothing that it names.
   WHEN 'remark' THEN
     '^ (?:wow |haha )?(?:that|this(?! (?:machine|laptop|box|project|repo|repository|server|account|computer|pc|service|team) )|those|these|it|there|what|you|nice|great|good|looks?|sounds?|who) '

@@ -17,6 +17,8 @@ BEGIN
       AND (lasting LIKE ANY ('{%以后%,%今后%,%从现在%,"%from now on%"}') OR hindsight._shows(lasting, is_chinese, 'request'))
       THEN CASE WHEN lasting LIKE ANY ('{"% we %",%我们%}') THEN 'decision' ELSE 'preference' END
     WHEN hindsight._shows(lasting, is_chinese, 'problem') THEN NULL
+    WHEN hindsight._shows(lasting, is_chinese, 'standing') AND NOT hindsight._shows(lasting, is_chinese, 'remark')
+      AND NOT hindsight._shows(plain, is_chinese, 'passing') THEN 'fact'
     WHEN hindsight._shows(lasting, is_chinese, 'fact') THEN 'fact'
     WHEN hindsight._is_bound(sentence) AND hindsight._shows(lasting, is_chinese, 'states') AND NOT hindsight._shows(lasting, is_chinese, 'remark')
       AND NOT hindsight._shows(plain, is_chinese, 'passing') THEN 'fact'
