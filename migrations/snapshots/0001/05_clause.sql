@@ -16,14 +16,17 @@ BEGIN
   IF plain LIKE '%```%' THEN
     plain := pg_catalog.regexp_replace(plain, '```([^`]|`[^`])*(```|$)', E'\n', 'g');
   END IF;
-  plain := pg_catalog.regexp_replace(E'\n' || plain, '\n[ \t]*(?:>[^\n]*|[-*•+#]+[ \t]+|[0-9]{1,2}[.)、][ \t]*(?![0-9]))', E'\n', 'g');
+  plain := pg_catalog.regexp_replace(E'\n' || plain, '\n[ \t]*(?:>[^\n]*|[-*•+#]+[ \t]+'
+    '|[0-9]{1,2}[.)、][ \t]*(?![0-9]))', E'\n', 'g');
   IF plain ~ '[.] ' THEN
-    plain := pg_catalog.regexp_replace(plain, '\m(mr|mrs|ms|dr|prof|st|vs|approx|inc|ltd|e\.g|i\.e|a\.m|p\.m|no)\.(?= )', '\1' || stop, 'gi');
+    plain := pg_catalog.regexp_replace(plain, '\m(mr|mrs|ms|dr|prof|st|vs|approx|inc|ltd|e\.g|i\.e|a\.m|p\.m'
+      '|no)\.(?= )', '\1' || stop, 'gi');
   END IF;
   RETURN QUERY
     SELECT pg_catalog.row_number() OVER (ORDER BY m.place), trimmed
     FROM pg_catalog.regexp_matches(plain,
-           '((?:"[^"\n]*"|"(?![^"\n]*")|“[^”\n]*”|「[^」\n]*」|`[^`\n]*`|`(?![^`\n]*`)|[.?!;](?![\s.?!"”)]|$)|[^.。！？!?；;…"`\n])+(?:[.。！？!?；;…]+["”」)）]?)?)', 'g')
+           '((?:"[^"\n]*"|"(?![^"\n]*")|“[^”\n]*”|「[^」\n]*」|`[^`\n]*`|`(?![^`\n]*`)|[.?!;](?![\s.?!"”)]|$)'
+           '|[^.。！？!?；;…"`\n])+(?:[.。！？!?；;…]+["”」)）]?)?)', 'g')
            WITH ORDINALITY AS m(match, place)
     CROSS JOIN LATERAL pg_catalog.btrim(pg_catalog.translate(m.match[1], stop, '.'), E' \t\r\u00a0\u3000') AS trimmed
     WHERE pg_catalog.length(trimmed) > 1
@@ -59,8 +62,10 @@ BEGIN
   END IF;
   plain := pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(pg_catalog.replace(
     ' ' || pg_catalog.replace(plain, '。', '. ') || ' ', ', ', ' , '), '. ', ' . '), '? ', ' ? '), '! ', ' ! '), ': ', ' : '), '; ', ' ; ');
-  IF plain LIKE ANY ('{"% also %","%ly %","% just %","% still %","% very %","% quite %","% often %","% all %","% both %","% already %","% sometimes %"}') THEN
-    plain := pg_catalog.regexp_replace(plain, ' (?:also|really|just|still|currently|recently|lately|very|quite|mostly|especially|personally|absolutely|already|finally|simply'
+  IF plain LIKE ANY ('{"% also %","%ly %","% just %","% still %","% very %","% quite %","% often %","% all %","% both %",'
+    '"% already %","% sometimes %"}') THEN
+    plain := pg_catalog.regexp_replace(plain, ' (?:also|really|just|still|currently|recently|lately|very|quite|mostly'
+      '|especially|personally|absolutely|already|finally|simply'
       '|generally|typically|often|mainly|all|both|definitely|particularly|basically|sometimes)(?= )', '', 'g');
   END IF;
   RETURN plain;
@@ -71,10 +76,14 @@ $$;
 CREATE OR REPLACE FUNCTION hindsight._is_question(plain text)
   RETURNS boolean
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN plain LIKE ANY ('{%?%,%吗%,%呢%,%怎么%,%什么%,%是不是%,%有没有%,%能不能%,%要不要%,%可不可以%,%几点%," wh%"," how%"," is%"," are%"," do%"," did%"," has%"," was%"," were%"," can%"," could%"," would%"," will%"," should%"," shall%"," and%"," so%"," but%"," ok%"," hey%"," hi%"," hello%"," well%"," then%"," now%"}')
-  AND plain ~ ('^[^,:]*\?["”) ]*$|(?:right|correct|or not|okay|ok|no|is not it|对吧|是吧|对吗|是吗|行吗|可以吗|好吗|是不是|真的吗) ?\?["”) ]*$|[吗呢][。!. ]*$|^[^,]*(?:怎么(?:办|样|弄|走|去|打|写|用|做)|什么(?:时候|区别|意思)?[。. ]*$|为什么)'
+RETURN plain LIKE ANY ('{%?%,%吗%,%呢%,%怎么%,%什么%,%是不是%,%有没有%,%能不能%,%要不要%,%可不可以%,%几点%," wh%"," how%"," is%"," are%"," do%",'
+  '" did%"," has%"," was%"," were%"," can%"," could%"," would%"," will%"," should%"," shall%"," and%"," so%"," but%"," ok%",'
+  '" hey%"," hi%"," hello%"," well%"," then%"," now%"}')
+  AND plain ~ ('^[^,:]*\?["”) ]*$|(?:right|correct|or not|okay|ok|no|is not it|对吧|是吧|对吗|是吗|行吗|可以吗|好吗|是不是|真的吗) ?\?["”) ]*$'
+    '|[吗呢][。!. ]*$|^[^,]*(?:怎么(?:办|样|弄|走|去|打|写|用|做)|什么(?:时候|区别|意思)?[。. ]*$|为什么)'
   '|是不是|有没有|能不能|要不要|可不可以|几点[。. ]*$'
-  '|^ (?:(?:and|so|but|ok|okay|hey|hi|hello|well|then|now|also) (?:, )?)*(?:what|who|whose|where|why|how|which|is|are|does|do you|did|has|was|were|can|could|would|will|should|shall) '
+  '|^ (?:(?:and|so|but|ok|okay|hey|hi|hello|well|then|now|also) (?:, )?)*(?:what|who|whose|where|why|how|which|is|are|does'
+  '|do you|did|has|was|were|can|could|would|will|should|shall) '
   '(?:[^,:]*$|.*\?["”) ]*$)');
 
 -- _is_person: whether a role is somebody who tells of themselves. Roles are free text: a person's name is one. What an assistant
@@ -89,14 +98,16 @@ CREATE OR REPLACE FUNCTION hindsight._own_words(content text)
   RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN pg_catalog.regexp_replace(content,
-  '^([^\n:：]*(?:translat|proofread|rewrit|rephras|summari[sz]|paraphras|shorten|grammar|polish|翻译|译成|润色|改写|总结|概括|校对|缩写|语法)[^\n:：]*[:：\n]).*$', '\1', 'i');
+  '^([^\n:：]*(?:translat|proofread|rewrit|rephras|summari[sz]|paraphras|shorten|grammar|polish|翻译|译成|润色|改写|总结|概括|校对|缩写'
+  '|语法)[^\n:：]*[:：\n]).*$', '\1', 'i');
 
 -- _without_opening: a sentence without the words that only introduce it.
 CREATE OR REPLACE FUNCTION hindsight._without_opening(sentence text)
   RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN pg_catalog.regexp_replace(sentence,
-  '^(?:(?:(?:hi|hello|hey|hi there|ok|okay|great|thanks|thank you|perfect|and|also|oh|btw|by the way|fyi|for the record|note|please|remember|note that|please note|keep in mind)'
+  '^(?:(?:(?:hi|hello|hey|hi there|ok|okay|great|thanks|thank you|perfect|and|also|oh|btw|by the way|fyi|for the record|note'
+  '|please|remember|note that|please note|keep in mind)'
   '(?:[,:.!]+ *| that | (?=remember|note))'
   '|please remember (?:that )?|remember that |don''t forget that |keep in mind that |note that '
   '|(?:你好|您好|好的?|嗯|哦|对了|另外|还有|顺便说(?:一?下|一句)?|请?(?:你)?(?:帮我)?记(?:住|下|一下)|备忘|提醒一下)[，,:： ]+|请?(?:帮我)?记住|请记下)[ ]*)+', '', 'i');
@@ -105,6 +116,8 @@ RETURN pg_catalog.regexp_replace(sentence,
 CREATE OR REPLACE FUNCTION hindsight._is_bound(sentence text)
   RETURNS boolean
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN sentence ~ ('[0-9]|[A-Za-z0-9][._/@-]+[A-Za-z0-9]|[^.!? ] ?[“"「`]|[a-z,;] [A-Z][a-z]|\m[A-Z]{2,}|[\u4e00-\u9fff] ?[A-Za-z]{2,}|[A-Za-z]{3,} ?[\u4e00-\u9fff]'
-  '|[二两三四五六七八九十百][个号天点年月岁台分周次块元倍日]|一[号天点年月岁周]|\m(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|first|second|third|twice|once'
+RETURN sentence ~ ('[0-9]|[A-Za-z0-9][._/@-]+[A-Za-z0-9]|[^.!? ] ?[“"「`]|[a-z,;] [A-Z][a-z]|\m[A-Z]{2,}'
+  '|[\u4e00-\u9fff] ?[A-Za-z]{2,}|[A-Za-z]{3,} ?[\u4e00-\u9fff]'
+  '|[二两三四五六七八九十百][个号天点年月岁台分周次块元倍日]|一[号天点年月岁周]|\m(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|first|second'
+  '|third|twice|once'
   '|mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?|every|each|per)\M');

@@ -1,5 +1,5 @@
--- Extraction: what is worth keeping of a turn, found by rules, without a model. 05_sentence.sql cuts the turn, 05_extraction_sign.sql
--- has the signs, 05_extraction_reply.sql what a turn says only together with the one before.
+-- Extraction: what is worth keeping of a turn, found by rules, without a model. 05_clause.sql cuts the turn, 05_clause_english.sql and
+-- 05_clause_chinese.sql have the signs, 05_extraction_reply.sql what a turn says only together with the one before.
 
 -- _says: the kind of memory that a sentence is, or NULL. The sentence as it was said, as _plain gives it, and its lasting clauses.
 CREATE OR REPLACE FUNCTION hindsight._says(sentence text, plain text, lasting text, is_chinese boolean)
@@ -17,6 +17,8 @@ BEGIN
       AND (lasting LIKE ANY ('{%以后%,%今后%,%从现在%,"%from now on%"}') OR hindsight._shows(lasting, is_chinese, 'request'))
       THEN CASE WHEN lasting LIKE ANY ('{"% we %",%我们%}') THEN 'decision' ELSE 'preference' END
     WHEN hindsight._shows(lasting, is_chinese, 'problem') THEN NULL
+    WHEN hindsight._shows(lasting, is_chinese, 'standing') AND NOT hindsight._shows(lasting, is_chinese, 'remark')
+      AND NOT hindsight._shows(plain, is_chinese, 'passing') THEN 'fact'
     WHEN hindsight._shows(lasting, is_chinese, 'fact') THEN 'fact'
     WHEN hindsight._is_bound(sentence) AND hindsight._shows(lasting, is_chinese, 'states') AND NOT hindsight._shows(lasting, is_chinese, 'remark')
       AND NOT hindsight._shows(plain, is_chinese, 'passing') THEN 'fact'
@@ -123,8 +125,8 @@ RETURN EXISTS (
   CROSS JOIN LATERAL hindsight._plain(s.sentence) AS plain
   WHERE hindsight._shows(plain, hindsight._is_chinese(plain), 'explicit') AND NOT hindsight._is_question(plain));
 
--- extract: what is worth keeping of one turn, by rules; before: the text of the turn before, or of the last ones, each ended by U+001E.
--- Pure: reads and stores nothing.
+-- extract: what is worth keeping of one turn, by rules; before: the text of the turn before, or of the last ones, with U+001E
+-- between them. Pure: reads and stores nothing. Raises nothing.
 CREATE OR REPLACE FUNCTION hindsight.extract(role text, content text, before text DEFAULT NULL)
   RETURNS SETOF hindsight.extracted
   LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 5
@@ -134,7 +136,8 @@ END;
 COMMENT ON FUNCTION hindsight.extract(text, text, text) IS
   'What is worth keeping of one turn, by rules: the sentences, with type, confidence, importance, slot and source; stores nothing.';
 
--- _verbatim: a turn as it is, if it matters; who says it does not count, but for the system. Of what a tool returned the source is the tool.
+-- _verbatim: a turn as it is, if it matters, of whichever role but the system's. Who is no person is believed no less, but is named as
+-- the source: the tool, or what the assistant inferred.
 CREATE OR REPLACE FUNCTION hindsight._verbatim(role text, content text, before text DEFAULT NULL)
   RETURNS SETOF hindsight.extracted
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 1

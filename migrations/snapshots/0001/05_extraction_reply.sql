@@ -59,8 +59,10 @@ RETURN (
   FROM hindsight._sentences(pg_catalog."right"(turn, 2000)) AS s
   CROSS JOIN LATERAL hindsight._plain(s.sentence) AS plain
   WHERE NOT hindsight._is_question(plain)
-    AND plain ~ ('(?:^ ?|, |then |and )(?:please |you (?:can|should|need to|have to) |try |just )?(?:reboot|restart|enable|disable|turn|switch|set|install|reinstall|remove|delete|add'
-      '|create|run|use|change|upgrade|downgrade|update|clear|prune|open|close|check|move|put|replace|increase|reduce|raise|lower|put|export|unset|start|stop|kill|free|allow|rename)\M'
+    AND plain ~ ('(?:^ ?|, |then |and )(?:please |you (?:can|should|need to|have to) |try |just )?(?:reboot|restart|enable'
+      '|disable|turn|switch|set|install|reinstall|remove|delete|add'
+      '|create|run|use|change|upgrade|downgrade|update|clear|prune|open|close|check|move|put|replace|increase|reduce|raise'
+      '|lower|put|export|unset|start|stop|kill|free|allow|rename)\M'
       '|重启|打开|关闭|改成|改为|设置|安装|卸载|删除|清理|添加|新建|创建|建|运行|执行|升级|降级|换成|换|用|启用|禁用|重装|检查|调|加'));
 
 -- _option: what the n-th option of a list in a turn is, or NULL.
@@ -82,14 +84,15 @@ BEGIN
 END
 $$;
 
--- _reply: what the first sentence of a turn says as a reply to the turn before: the choice with what was chosen, the question with its answer.
--- A row of NULLs: it is no reply, or says it all by itself.
+-- _reply: what the first sentence of a turn says as a reply to the turn before: the choice with what was chosen, the question
+-- with its answer. A row of NULLs: it is no reply, or says it all by itself.
 CREATE OR REPLACE FUNCTION hindsight._reply(sentence text, plain text, is_chinese boolean, last text)
   RETURNS TABLE (content text, type text)
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE ROWS 1
 AS $$
 DECLARE
-  chosen constant text := CASE WHEN plain LIKE ANY ('{%first%,%second%,%third%,%fourth%,%last%,%former%,%latter%,%option%,%第%,%前者%,%后者%,%方案%,%最后%}') THEN hindsight._option(last, plain) END;
+  chosen constant text := CASE WHEN plain LIKE ANY ('{%first%,%second%,%third%,%fourth%,%last%,%former%,%latter%,%option%,%第%,'
+    '%前者%,%后者%,%方案%,%最后%}') THEN hindsight._option(last, plain) END;
   asked constant text := hindsight._asked_in(last);
   about text;
   asks_in_chinese boolean;
