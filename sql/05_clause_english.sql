@@ -50,7 +50,7 @@ RETURN CASE kind
     '|to you|yet|ai companion|chatbot|with you'
     '|your (?:advice|suggestions?|help|recommendations?|answer|idea|support|tips?)|(?:want|would like|like) to (?:travel|go'
     '|see|visit|know|find|chat|talk|share|learn|ask|try)'
-    '|if you|you (?:are|can|cannot|could|should|may|might|must)|lol|hehe|haha|hahaha|love it|thanks?|thank you|(?:my|our|the'
+    '|have to (?:go|leave|run)|bye|goodbye|again next time|see you|if you|you (?:are|can|cannot|could|should|may|might|must)|lol|hehe|haha|hahaha|love it|thanks?|thank you|(?:my|our|the'
     '|his|her|their|it|this|that)(?: [a-z]+)?(?: [a-z]+)? (?:was|were|had|went)) '
 
   -- Something does not work. Without its cure that is a moment too.

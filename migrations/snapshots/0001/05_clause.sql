@@ -25,7 +25,7 @@ BEGIN
   RETURN QUERY
     SELECT pg_catalog.row_number() OVER (ORDER BY m.place), trimmed
     FROM pg_catalog.regexp_matches(plain,
-           '((?:"[^"\n]*"|"(?![^"\n]*")|“[^”\n]*”|「[^」\n]*」|`[^`\n]*`|`(?![^`\n]*`)|[.?!;](?![\s.?!"”)]|$)'
+           '((?:"[^"\n]*"|"(?![^"\n]*")|“[^”\n]*”|「[^」\n]*」|《[^》\n]*》|`[^`\n]*`|`(?![^`\n]*`)|[.?!;](?![\s.?!"”)]|$)'
            '|[^.。！？!?；;…"`\n])+(?:[.。！？!?；;…]+["”」)）]?)?)', 'g')
            WITH ORDINALITY AS m(match, place)
     CROSS JOIN LATERAL pg_catalog.btrim(pg_catalog.translate(m.match[1], stop, '.'), E' \t\r\u00a0\u3000') AS trimmed
@@ -50,8 +50,8 @@ AS $$
 DECLARE
   plain text := pg_catalog.lower(pg_catalog.translate(hindsight._simplified(pg_catalog.normalize(sentence, 'NFKC')), '’‘', ''''''));
 BEGIN
-  IF plain LIKE ANY (ARRAY['%"%', '%“%', '%「%', '%`%']) THEN
-    plain := pg_catalog.regexp_replace(plain, '"[^"]*"|“[^”]*”|「[^」]*」|`[^`]*`', '“”', 'g');
+  IF plain LIKE ANY (ARRAY['%"%', '%“%', '%「%', '%《%', '%`%']) THEN
+    plain := pg_catalog.regexp_replace(plain, '"[^"]*"|“[^”]*”|「[^」]*」|《[^》]*》|`[^`]*`', '“”', 'g');
   END IF;
   IF hindsight._is_chinese(plain) THEN
     RETURN plain;
