@@ -28,8 +28,9 @@ from hindsight.command import (
 from hindsight.config import load_settings
 from hindsight.database import database_url, head, migrate, migration_script
 from hindsight.embedding import embedding_provider
+from hindsight.evaluation_commands import eval_recall
 from hindsight.life_commands import complete, confirm, diff, forget, history, pending, reject, restore, state
-from hindsight.measuring_commands import bench_recall, eval_recall, stress_memories
+from hindsight.measuring_commands import bench_recall, stress_memories
 from hindsight.memory_commands import get, recall, should_recall, store
 from hindsight.postgres_url import sqlalchemy_url
 from hindsight.redaction_commands import redaction

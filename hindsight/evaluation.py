@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import statistics
 import time
@@ -18,11 +19,12 @@ from sqlalchemy import Connection
 
 from hindsight.calls import call, vector
 from hindsight.config import Settings
-from hindsight.dataset import Corpus, Question
+from hindsight.dataset import Corpus, Passage, Question
 from hindsight.embedding import Embedder
 from hindsight.engine import sync_engine
 from hindsight.errors import InvalidArgument
 from hindsight.sync_client import Hindsight
+from hindsight.worker import drain
 
 Channel = Literal["vector", "words", "rrf", "ours"]
 CHANNELS: tuple[Channel, ...] = get_args(Channel)
@@ -73,10 +75,12 @@ def evaluate(
     url: str,
     settings: Settings,
     channels: Iterable[Channel] | None = None,
+    *,
+    as_turns: bool = False,
 ) -> Report:
     """Loads each corpus into a bank of its own, named eval-…, and asks its questions.
 
-    Decay and type weights are neutral there, and no threshold cuts. channels: None means every one that the client's
+    as_turns: the passages are logged as turns of their sessions, which a worker distils verbatim. Decay and type weights are neutral there, and no threshold cuts. channels: None means every one that the client's
     embedding model, or the lack of one, allows. Raises InvalidArgument for one that it does not.
     """
     asked = _measurable(channels, client.embedder)
@@ -97,7 +101,8 @@ def evaluate(
         for number, corpus in enumerate(corpora, 1):
             bank = f"{run}-{number}-{corpus.name}"
             passages: dict[UUID, frozenset[str]] = defaultdict(frozenset)
-            for memory_id, passage_id in _store(client, bank, corpus):
+            stored = _distil(client, bank, corpus, url, settings) if as_turns else _store(client, bank, corpus)
+            for memory_id, passage_id in stored:
                 passages[memory_id] |= {passage_id}
                 progress.advance(storing)
             client.maintain(bank)
@@ -186,6 +191,26 @@ def _store(client: Hindsight, bank: str, corpus: Corpus) -> Iterator[tuple[UUID,
             for one, passage in zip(stored, passages, strict=True)
             if one.memory_id is not None
         )
+
+
+def _distil(client: Hindsight, bank: str, corpus: Corpus, url: str, settings: Settings) -> Iterator[tuple[UUID, str]]:
+    """Logs the passages as turns, lets a worker do what is due, and says which memory stands on which."""
+    client.create_bank(bank, description="Made by hindsight eval.", decay_rate=0)
+    client.set_distilling(bank, mode="verbatim")
+    places: dict[tuple[str, int], str] = {}
+    sessions: dict[str, list[Passage]] = defaultdict(list)
+    for passage in corpus.passages:
+        sessions[passage.session_id or corpus.name].append(passage)
+    for session_id, passages in sessions.items():
+        turns = [{"role": "user", "content": one.content, "occurred_at": one.occurred_at} for one in passages]
+        logged = client.log_turns(bank, session_id, turns)
+        places |= {(session_id, one.sequence): said.passage_id for one, said in zip(logged, passages, strict=True)}
+        client.close_session(bank, session_id)
+    asyncio.run(drain(url, settings, client.embedder))
+    for memory in client.state(bank):
+        if memory.type != "summary":
+            for source in client.sources(bank, memory.memory_id):
+                yield memory.memory_id, places[source.session_id, source.sequence]
 
 
 def _ask(

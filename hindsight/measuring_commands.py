@@ -1,76 +1,17 @@
-"""The commands that measure: eval, bench and stress."""
+"""The commands that measure speed and what holds under load: bench and stress."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from hindsight.command import AsJson, note, show
-from hindsight.config import load_settings
-from hindsight.database import database_url
-from hindsight.dataset import Format, read_corpora
-from hindsight.embedding_cache import CachedEmbedder
-from hindsight.errors import ConfigurationError, InvalidArgument
-from hindsight.evaluation import Channel, evaluate
-from hindsight.evaluation_audit import evaluate_audit, verdict_table
-from hindsight.evaluation_pairs import evaluate_pairs, read_pairs
-from hindsight.evaluation_redaction import evaluate_redaction, read_sentences, redaction_table
-from hindsight.sync_client import Hindsight
-from hindsight.tables import groups_table, quality_table, visible
+from hindsight.errors import ConfigurationError
 from hindsight.throwaway import throwaway_database
-
-
-def eval_recall(
-    file: Annotated[Path, Parameter(help="The data set.")],
-    /,
-    *,
-    format: Annotated[
-        Format | Literal["pairs", "audit", "redaction"],
-        Parameter(
-            help="What the file is: LoCoMo's JSON, SQuAD's, lines of labelled pairs (stored in turn, or audited) or "
-            "of sentences to redact."
-        ),
-    ],
-    channels: Annotated[
-        list[Channel] | None, Parameter(help="What to measure; by default all.", consume_multiple=True)
-    ] = None,
-    cache: Annotated[Path | None, Parameter(help="A file to keep embeddings in, for the next run.")] = None,
-    here: Annotated[bool, Parameter(help="Use the configured database; the banks eval-… stay there.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Measure how much of the evidence for a data set's questions recall finds, and what each channel finds alone.
-
-    Or, of pairs of sentences, which are merged, or what an audit says; of sentences, what is redacted. It runs in an
-    embedded PostgreSQL of its own, with the configured embedding model.
-    """
-    if format == "pairs" or format == "audit":
-        if channels:
-            raise InvalidArgument("pairs of sentences have no channels", hint="Leave --channels out")
-        (_eval_pairs if format == "pairs" else _eval_audit)(file, cache, here, as_json)
-        return
-    if format == "redaction":
-        sentences = read_sentences(file)
-        with _database("eval", here) as url, Hindsight.connect(url) as client:
-            found = evaluate_redaction(sentences, client)
-        faults = [visible(f"missed {kind} {value}: {text}") for text, kind, value in found.missed]
-        faults += [visible(f"no {kind} {value}: {text}") for text, kind, value in found.mistaken]
-        show(as_json, found.as_dict(), f"{len(sentences)} sentences", redaction_table(found.kinds), *faults)
-        return
-    corpora = read_corpora(file, format)
-    settings = load_settings()
-    with _database("eval", here) as url, Hindsight.connect(url, settings=settings) as client:
-        if cache and client.embedder:
-            client.embedder = CachedEmbedder(client.embedder, cache)
-        report = evaluate(corpora, client, url, settings, channels)
-    heading = f"{report.memories} memories, {report.questions} questions, {report.model or 'no embedding model'}"
-    timing = f"one question is embedded in {report.embedding_ms:.1f} ms (median)" if report.embedding_ms else ""
-    show(as_json, report.as_dict(), heading, quality_table(report.quality, report.sql_ms), timing)
 
 
 def bench_recall(
@@ -143,33 +84,3 @@ def stress_memories(
         report = stress.stress(url, writers, seconds)
     show(as_json, report.as_dict(), *stress.lines(report))
     return 0 if report.holds else 1
-
-
-def _eval_audit(file: Path, cache: Path | None, here: bool, as_json: bool) -> None:
-    pairs = read_pairs(file)
-    with _database("eval", here) as url, Hindsight.connect(url) as client:
-        if cache and client.embedder:
-            client.embedder = CachedEmbedder(client.embedder, cache)
-        found = evaluate_audit(pairs, client)
-    show(as_json, found.as_dict(), found.model or "no embedding model", verdict_table(found))
-
-
-def _eval_pairs(file: Path, cache: Path | None, here: bool, as_json: bool) -> None:
-    pairs = read_pairs(file)
-    settings = load_settings()
-    with _database("eval", here) as url, Hindsight.connect(url, settings=settings) as client:
-        if client.embedder:
-            client.embedder = CachedEmbedder(client.embedder, cache or Path(":memory:"))
-        report = evaluate_pairs(pairs, client, url, settings)
-    wrong = [visible(f"merged, but {pair.label}: {pair.one} | {pair.other}") for pair in report.wrong]
-    heading = f"{len(pairs)} pairs, {report.model or 'no embedding model'}"
-    show(as_json, report.as_dict(), heading, groups_table(report.groups), *wrong)
-
-
-@contextlib.contextmanager
-def _database(purpose: str, is_configured: bool) -> Iterator[str]:
-    if is_configured:
-        yield database_url(load_settings())
-        return
-    with throwaway_database(purpose) as (url, _):
-        yield url

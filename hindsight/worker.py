@@ -19,6 +19,7 @@ from hindsight import distilling
 from hindsight.client import AsyncHindsight
 from hindsight.config import Settings
 from hindsight.distiller import Distiller, distiller_from
+from hindsight.embedding import Embedder
 from hindsight.engine import listening
 from hindsight.errors import AccessDenied, Conflict, HindsightError
 from hindsight.model_endpoint import EndpointFailure
@@ -240,6 +241,13 @@ async def working(client: AsyncHindsight, settings: Settings) -> AsyncIterator[N
                 task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+
+async def drain(url: str, settings: Settings, embedder: Embedder | None) -> int:
+    """Does what is due in a database, by rules. Returns how many pieces of work it was."""
+    async with await AsyncHindsight.connect(url, settings=settings) as client:
+        client.embedder = embedder
+        return await Worker(client, settings).drain()
 
 
 async def work(settings: Settings, *, once: bool = False) -> int:

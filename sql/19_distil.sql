@@ -16,17 +16,19 @@ BEGIN
   RETURN (
     WITH said AS (
       SELECT t.value ->> 'role' AS role, t.value ->> 'content' AS content, (t.value ->> 'sequence')::integer AS sequence,
-             t.value -> 'occurred_at' AS occurred_at, t.is_new, lag(t.value ->> 'content') OVER (ORDER BY t.is_new, t.place) AS preceding
+             t.value -> 'occurred_at' AS occurred_at, t.is_new, lag(t.value ->> 'content') OVER turns AS preceding,
+             lag(t.value ->> 'content', 2) OVER turns AS first
       FROM (SELECT b.value, b.place, false AS is_new FROM jsonb_array_elements(coalesce(before, '[]')) WITH ORDINALITY AS b(value, place)
             UNION ALL
             SELECT n.value, n.place, true FROM jsonb_array_elements(turns) WITH ORDINALITY AS n(value, place)) AS t
+      WINDOW turns AS (ORDER BY t.is_new, t.place)
     )
     SELECT coalesce(jsonb_agg(jsonb_strip_nulls(jsonb_build_object(
              'content', f.content, 'type', CASE WHEN f.is_correction AND f.type IN ('fact', 'hypothesis') THEN 'decision' ELSE f.type END,
              'confidence', f.confidence, 'importance', f.importance, 'slot', f.slot, 'source', f.source,
              'context', left(nullif(s.preceding, ''), 2000), 'turns', jsonb_build_array(s.sequence), 'occurred_at', s.occurred_at)) ORDER BY s.sequence), '[]')
     FROM said AS s
-    CROSS JOIN LATERAL (SELECT r.* FROM _found_in(s.role, s.content, s.preceding) AS r WHERE mode = 'rules'
+    CROSS JOIN LATERAL (SELECT r.* FROM _found_in(s.role, s.content, concat_ws(U&'\001E', s.first, s.preceding)) AS r WHERE mode = 'rules'
                         UNION ALL SELECT v.* FROM _verbatim(s.role, s.content, s.preceding) AS v WHERE mode = 'verbatim') AS f
     WHERE s.is_new AND s.content IS NOT NULL);
 EXCEPTION WHEN data_exception THEN

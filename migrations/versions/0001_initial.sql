@@ -545,6 +545,10 @@ CREATE TYPE hindsight.matched AS (
   created_at timestamptz
 );
 COMMENT ON TYPE hindsight.matched IS 'A memory that forget_matching found: outcome is forgotten, or would be forgotten.';
+CREATE TYPE hindsight.extracted AS (
+  content text, type text, confidence double precision, importance double precision, slot text, source text, is_correction boolean
+);
+COMMENT ON TYPE hindsight.extracted IS 'What extract found worth keeping in a turn: a memory that is not stored yet; is_correction: it puts right what was said before.';
 
 INSERT INTO hindsight.memory_type (type, decay_rate, weight, ttl, on_conflict, description) VALUES
   ('fact', NULL, 1, '0', 'confident', 'What was stated: an environment, a result, a property of something.'),
