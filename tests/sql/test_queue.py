@@ -141,7 +141,7 @@ def test_a_long_session_is_handed_out_in_parts_and_summarised_with_the_last(db: 
     second = claim(db, bank)
     assert (len(second["turns"]), second["is_ending"]) == (20, True)
     assert second["turns"][0]["sequence"] == 41
-    finish(db, second)
+    finish(db, second, {"content": "The log files are in /var/log/app.", "source": "user", "turns": [42]})
     (summary,) = [row for row in db.call("state", bank=bank) if row["type"] == "summary"]
     assert "PostgreSQL" in summary["content"]
     assert state(db, bank) == []
@@ -150,11 +150,12 @@ def test_a_long_session_is_handed_out_in_parts_and_summarised_with_the_last(db: 
 def test_a_summary_is_doubted_when_what_it_stands_on_is_forgotten(db: Database, bank: str) -> None:
     say(db, bank, "Remember that the SSH port is 2222.")
     db.call("close_session", bank=bank, session_id="s1")
-    finish(db, claim(db, bank), {"content": "The SSH port is 2222.", "source": "user", "turns": [1]})
-    (fact,) = [row for row in db.call("state", bank=bank) if row["type"] == "fact"]
-    assert len(db.contents(bank, "SSH port")) == 2
-    db.call("forget", bank=bank, memory_id=fact["memory_id"], reason="wrong")
-    assert db.contents(bank, "SSH port") == []
+    told = finish(db, claim(db, bank), {"content": "The SSH port is 2222.", "source": "user", "turns": [1]},
+                  {"content": "The SSH host is web-1.", "source": "user", "turns": [1]})  # fmt: skip
+    assert any(row["type"] == "summary" for row in db.call("recall", bank=bank, query="SSH port 2222"))
+    port = next(row["memory_id"] for row in told if "2222" in row["content"])
+    db.call("forget", bank=bank, memory_id=port, reason="wrong")
+    assert db.contents(bank, "SSH") == ["The SSH host is web-1."]
 
 
 def test_a_memory_that_store_refuses_is_told_and_holds_nothing_up(db: Database, bank: str) -> None:
