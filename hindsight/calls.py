@@ -66,6 +66,7 @@ _TEXTS = {
     "mode",
     "summary",
     "error",
+    "document",
 }
 _WHOLE_NUMBERS = {"top_k", "hops", "max_tokens", "sequence", "expected_version", "most", "after_turns", "working_turns"}
 _FLAGS = {"include_pending", "dry_run", "is_ending"}

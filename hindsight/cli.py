@@ -28,6 +28,7 @@ from hindsight.command import (
 from hindsight.config import load_settings
 from hindsight.database import database_url, head, migrate, migration_script
 from hindsight.embedding import embedding_provider
+from hindsight.import_commands import import_files
 from hindsight.life_commands import complete, confirm, diff, forget, history, pending, reject, restore, state
 from hindsight.measuring_commands import bench_recall, eval_recall, stress_memories
 from hindsight.memory_commands import get, recall, should_recall, store
@@ -73,6 +74,7 @@ GROUPS: dict[str, tuple[Callable[..., object], ...]] = {
 for group, commands in GROUPS.items():
     for command in commands:
         app.command(command, group=group)
+app.command(import_files, name="import", group="Conversations and documents")
 app.command(eval_recall, name="eval")
 app.command(bench_recall, name="bench")
 app.command(stress_memories, name="stress")

@@ -353,6 +353,18 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """A memory that came from a document or a dump, with its place there. `state`: as of a Memory, or deleted."""
+
+    memory_id: UUID
+    place: str | None
+    content: str
+    state: str
+    metadata: dict[str, Any]
+    forgotten_reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedSession:
     """A session that waits to be distilled. `state`: failed, claimed, due, waiting (for more turns) or off."""
 
