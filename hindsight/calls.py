@@ -70,12 +70,13 @@ _TEXTS = {
 }
 _WHOLE_NUMBERS = {"top_k", "hops", "max_tokens", "sequence", "expected_version", "most", "after_turns", "working_turns"}
 _FLAGS = {"include_pending", "dry_run", "is_ending"}
-_JSON = ("metadata", "tool_calls", "aliases", "turns", "before", "memories", "value")
+_JSON = ("metadata", "tool_calls", "aliases", "turns", "before", "memories", "value", "files")
 _DURATIONS = ("ttl", "lease", "after_idle")
 _EXPRESSIONS = {
     **{name: f"CAST(:{name} AS jsonb)" for name in _JSON},
     # as text: asyncpg takes no text for an interval
     **{name: f"CAST(CAST(:{name} AS text) AS interval)" for name in _DURATIONS},
+    "month": "CAST(CAST(:month AS text) AS date)",
 }
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")

@@ -14,6 +14,7 @@ from cyclopts import App, CycloptsError, Parameter
 from sqlalchemy.exc import SQLAlchemyError
 
 from hindsight import errors, tables
+from hindsight.archive_commands import archive
 from hindsight.audit_commands import audit
 from hindsight.calls import translated
 from hindsight.command import (
@@ -75,6 +76,7 @@ for group, commands in GROUPS.items():
     for command in commands:
         app.command(command, group=group)
 app.command(import_files, name="import", group="Conversations and documents")
+app.command(archive, group="Conversations and documents")
 app.command(eval_recall, name="eval")
 app.command(bench_recall, name="bench")
 app.command(stress_memories, name="stress")

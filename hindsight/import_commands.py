@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
@@ -75,7 +74,7 @@ def import_files(
                 ) from None
             if not no_close:
                 importer.close_sessions()
-    show(common.as_json, dataclasses.asdict(report), tables.pairs_table(_lines(report)))
+    show(common.as_json, report.as_dict(), tables.pairs_table(_lines(report)))
     return 1 if report.problems else 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from hindsight import errors
@@ -27,6 +27,14 @@ class Report:
     memories: Counter[str] = field(default_factory=Counter)
     sessions: int = 0
     problems: list[Problem] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "sessions": self.sessions,
+            "turns": dict(self.turns),
+            "memories": dict(self.memories),
+            "problems": [asdict(one) for one in self.problems],
+        }
 
 
 class BadRecord(errors.HindsightError):  # noqa: N818
@@ -120,7 +128,8 @@ class Importer:
     def _store(self) -> None:
         memories, self._memories = self._memories, []
         wanted = [(one, given) for one in memories if (given := self._wanted(one)) is not None]
-        self.report.memories["there already"] += len(memories) - len(wanted)
+        if len(memories) > len(wanted):
+            self.report.memories["there already"] += len(memories) - len(wanted)
         if not wanted:
             return
         try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any, cast
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from hindsight.caller import AsyncCaller
 from hindsight.calls import Duration, Labels, stated, translated, vector
 from hindsight.results import (
+    ArchivedTurns,
     Bank,
     BankStatus,
     Erased,
@@ -25,6 +27,8 @@ from hindsight.results import (
     Policy,
     SampledMemory,
     Tag,
+    TurnLine,
+    TurnMonth,
     Versions,
 )
 
@@ -145,6 +149,24 @@ class AsyncOperations(AsyncCaller):
     async def erase_bank(self, bank: str, reason: str) -> list[Erased]:
         """Removes all that a bank holds, for good: nothing restores it. For its owner. Returns what was removed."""
         return await self._rows(Erased, "erase_bank", bank=bank, reason=stated(reason, "erase_bank"))
+
+    async def turn_months(self) -> list[TurnMonth]:
+        """The months that have turns, by bank: how many, and how many wait to be distilled. For operators."""
+        return await self._rows(TurnMonth, "turn_months")
+
+    async def month_lines(
+        self, bank: str, month: date, after_session: str = "", after_sequence: int = 0, most: int = 1000
+    ) -> list[TurnLine]:
+        """The turns of a bank and a month as lines of an archive: at most so many, after the one named. For operators."""
+        after = {"after_session": after_session, "after_sequence": after_sequence}
+        return await self._rows(TurnLine, "month_lines", bank=bank, month=month.isoformat(), **after, most=most)
+
+    async def archive_month(self, month: date, files: Sequence[Mapping[str, Any]]) -> list[ArchivedTurns]:
+        """Drops a month of turns, of all banks, once files hold them: see `hindsight archive`. For operators.
+
+        files: for each bank its bank, location, digest, turns and checksum. Conflict where they do not hold all.
+        """
+        return await self._rows(ArchivedTurns, "archive_month", month=month.isoformat(), files=files)
 
     async def embed_pending(self, bank: str, batch_size: int = 64) -> int:
         """Embeds the memories of a bank that have no embedding yet. Returns how many it embedded."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -362,6 +362,35 @@ class Imported:
     state: str
     metadata: dict[str, Any]
     forgotten_reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnMonth:
+    """The turns of a bank that were logged in a month (its first day), in UTC; `waiting`: those that are not distilled."""
+
+    month: date
+    bank: str
+    turns: int
+    waiting: int
+    is_over: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnLine:
+    """A turn as it stands in an archive, with its place."""
+
+    session_id: str
+    sequence: int
+    line: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivedTurns:
+    """What archive_month put away of a bank, and where it is now."""
+
+    bank: str
+    turns: int
+    location: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any, cast
 from uuid import UUID
 
@@ -11,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from hindsight.calls import Duration, Labels, stated, translated, vector
 from hindsight.results import (
+    ArchivedTurns,
     Bank,
     BankStatus,
     Erased,
@@ -20,6 +22,8 @@ from hindsight.results import (
     Policy,
     SampledMemory,
     Tag,
+    TurnLine,
+    TurnMonth,
     Versions,
 )
 from hindsight.sync_caller import Caller
@@ -141,6 +145,24 @@ class Operations(Caller):
     def erase_bank(self, bank: str, reason: str) -> list[Erased]:
         """Removes all that a bank holds, for good: nothing restores it. For its owner. Returns what was removed."""
         return self._rows(Erased, "erase_bank", bank=bank, reason=stated(reason, "erase_bank"))
+
+    def turn_months(self) -> list[TurnMonth]:
+        """The months that have turns, by bank: how many, and how many wait to be distilled. For operators."""
+        return self._rows(TurnMonth, "turn_months")
+
+    def month_lines(
+        self, bank: str, month: date, after_session: str = "", after_sequence: int = 0, most: int = 1000
+    ) -> list[TurnLine]:
+        """The turns of a bank and a month as lines of an archive: at most so many, after the one named. For operators."""
+        after = {"after_session": after_session, "after_sequence": after_sequence}
+        return self._rows(TurnLine, "month_lines", bank=bank, month=month.isoformat(), **after, most=most)
+
+    def archive_month(self, month: date, files: Sequence[Mapping[str, Any]]) -> list[ArchivedTurns]:
+        """Drops a month of turns, of all banks, once files hold them: see `hindsight archive`. For operators.
+
+        files: for each bank its bank, location, digest, turns and checksum. Conflict where they do not hold all.
+        """
+        return self._rows(ArchivedTurns, "archive_month", month=month.isoformat(), files=files)
 
     def embed_pending(self, bank: str, batch_size: int = 64) -> int:
         """Embeds the memories of a bank that have no embedding yet. Returns how many it embedded."""
