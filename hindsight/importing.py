@@ -52,8 +52,7 @@ class Importer:
         self._bank = bank
         self._skips_bad = skips_bad
         self._tell = tell
-        self._turns: defaultdict[str, list[Turn]] = defaultdict(list)
-        self._waiting = 0
+        self._turns = list[Turn]()
         self._characters = 0
         self._memories = list[Dumped]()
         self._known = dict[str, dict[str, list[Imported]]]()
@@ -64,11 +63,10 @@ class Importer:
         """Imports records. Raises BadRecord at the first that is wrong, with all before it imported."""
         for record in records:
             if isinstance(record, Turn):
-                self._turns[record.session_id].append(record)
-                self._waiting += 1
+                self._turns.append(record)
                 self._characters += len(str(record.given.get("content", "")))
-                if self._waiting >= TURNS or self._characters >= _CHARACTERS:
-                    self._log()
+                if len(self._turns) >= TURNS or self._characters >= _CHARACTERS:
+                    self._log_waiting()
             elif isinstance(record, Dumped):
                 self._memories.append(record)
                 if len(self._memories) >= MEMORIES:
@@ -84,7 +82,7 @@ class Importer:
             self._client.close_sessions(self._bank, ids[start : start + _SESSIONS])
 
     def _flush(self) -> None:
-        self._log()
+        self._log_waiting()
         self._store()
 
     def _refuse(self, problem: Problem) -> None:
@@ -94,29 +92,28 @@ class Importer:
         self.report.problems.append(problem)
         self._tell(problem)
 
-    def _log(self) -> None:
-        sessions, self._turns, self._waiting, self._characters = self._turns, defaultdict(list), 0, 0
-        if not sessions:
-            return
+    def _log_waiting(self) -> None:
+        turns, self._turns, self._characters = self._turns, [], 0
+        self._log(turns)
+
+    def _log(self, turns: Sequence[Turn]) -> None:
+        """Logs turns in one transaction. Where they are refused, in two halves, down to the one that is wrong."""
+        sessions = defaultdict[str, list[Turn]](list)
+        for turn in turns:
+            sessions[turn.session_id].append(turn)
         try:
             logged = self._client.log_sessions(
-                self._bank, {one: [turn.given for turn in turns] for one, turns in sessions.items()}
+                self._bank, {one: [turn.given for turn in given] for one, given in sessions.items()}
             )
-        except _REFUSED:  # one of them: which?
-            for session_id, turns in sessions.items():
-                for turn in turns:
-                    self._log_alone(session_id, turn)
-        else:
-            for session_id, turns in sessions.items():
-                self._note(session_id, turns, [one.outcome for one in logged[session_id]])
-
-    def _log_alone(self, session_id: str, turn: Turn) -> None:
-        try:
-            (logged,) = self._client.log_turns(self._bank, session_id, [turn.given])
         except _REFUSED as error:
-            self._refuse(Problem(turn.place, str(error)))
+            if len(turns) == 1:
+                self._refuse(Problem(turns[0].place, str(error)))
+            else:
+                self._log(turns[: len(turns) // 2])
+                self._log(turns[len(turns) // 2 :])
         else:
-            self._note(session_id, [turn], [logged.outcome])
+            for session_id, given in sessions.items():
+                self._note(session_id, given, [one.outcome for one in logged[session_id]])
 
     def _note(self, session_id: str, turns: Sequence[Turn], outcomes: Sequence[str]) -> None:
         self.report.turns.update(outcomes)
@@ -130,16 +127,17 @@ class Importer:
         wanted = [(one, given) for one in memories if (given := self._wanted(one)) is not None]
         if len(memories) > len(wanted):
             self.report.memories["there already"] += len(memories) - len(wanted)
-        if not wanted:
-            return
+        self._keep(wanted)
+
+    def _keep(self, wanted: Sequence[tuple[Dumped, Mapping[str, Any]]]) -> None:
         try:
             stored = self._client.store_many(self._bank, [given for _, given in wanted])
-        except _REFUSED:
-            for one, given in wanted:
-                try:
-                    self.report.memories[self._client.store_many(self._bank, [given])[0].outcome] += 1
-                except _REFUSED as error:
-                    self._refuse(Problem(one.place, str(error)))
+        except _REFUSED as error:
+            if len(wanted) == 1:
+                self._refuse(Problem(wanted[0][0].place, str(error)))
+            else:
+                self._keep(wanted[: len(wanted) // 2])
+                self._keep(wanted[len(wanted) // 2 :])
         else:
             self.report.memories.update(one.outcome for one in stored)
 

@@ -64,9 +64,9 @@ Record = Turn | Dumped | Problem
 
 def detect(source: Source) -> Format:
     """The format of a file, by its content. Raises InvalidArgument, naming those that are known."""
-    first = _first(source)
+    first, is_item = _first(source)
     for format, is_it in _SIGNS.items():
-        if isinstance(first, dict) and is_it(first):
+        if isinstance(first, dict) and is_it(first) and (is_item or format != "mem0"):
             return format
     known = "; ".join(f"{format}: {what}" for format, what in FORMATS.items())
     raise InvalidArgument(f"{source.path} is of no format that is known", hint=f"Known are {known}")
@@ -106,10 +106,10 @@ _CONVERSATIONS: dict[str, Callable[[Any], Iterator[tuple[str, str, dict[str, Any
 assert set(FORMATS) == set(_SIGNS) == set(get_args(Format))  # noqa: S101
 
 
-def _first(source: Source) -> Any:
-    """The first item of an array, the first line, or the whole of a file that is one object."""
+def _first(source: Source) -> tuple[Any, bool]:
+    """The first item of an array or of {results: […]}, or else the first line, or a file that is one object."""
     if source.head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
-        return next((item for _, item in source.items()), None)
+        return next((item for _, item in source.items()), None), True
     for _, line in source.lines():
         try:
             first = json.loads(line)
@@ -117,11 +117,11 @@ def _first(source: Source) -> Any:
             try:
                 first = source.whole()
             except InvalidArgument:
-                return None
+                return None, False
         if isinstance(first, dict) and isinstance(first.get("results"), list):
-            return next(iter(first["results"]), None)
-        return first
-    return None
+            return next(iter(first["results"]), None), True
+        return first, False
+    return None, False
 
 
 def _items(source: Source) -> Iterator[tuple[int, Any]]:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,12 +41,19 @@ class CommandLine:
         code = cli.run([str(one) for one in arguments])
         return Ran(code, *self._capsys.readouterr())
 
+    def killed_when(self, is_time: Callable[[], bool], *arguments: str | Path) -> bool:
+        """Runs a command in a process of its own and kills it when it is time; false: it had ended before."""
+        with self._started(*arguments) as process:
+            while process.poll() is None and not is_time():
+                time.sleep(0.02)
+            process.send_signal(signal.SIGKILL)
+            return process.wait() == -signal.SIGKILL
+
     def killed_after(self, seconds: float, *arguments: str | Path) -> bool:
         """Runs a command in a process of its own and kills it after so long; false: it had ended before."""
+        end = time.monotonic() + seconds
+        return self.killed_when(lambda: time.monotonic() > end, *arguments)
+
+    def _started(self, *arguments: str | Path) -> subprocess.Popen[bytes]:
         line = [sys.executable, "-m", "hindsight.cli", *map(str, arguments)]
-        with subprocess.Popen(line, env=dict(os.environ), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            time.sleep(seconds)
-            if process.poll() is not None:
-                return False
-            process.send_signal(signal.SIGKILL)
-            return process.wait() != 0
+        return subprocess.Popen(line, env=dict(os.environ), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
