@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hindsight import errors, tables
 from hindsight.command import COMMON, Common, note, show
-from hindsight.documents_import import import_documents
+from hindsight.documents_import import find_documents, import_document, missing_documents, read_passages
 from hindsight.importing import BadRecord, Importer, Report
 from hindsight.sources import Source
 from hindsight.sync_client import Hindsight
@@ -53,7 +53,7 @@ def import_files(
     if not paths:
         raise errors.InvalidArgument("import takes a file or more", hint="For example: hindsight import conversations.json")
     if as_ == "knowledge":
-        return import_documents(paths, root or Path.cwd(), common)
+        return _import_knowledge(paths, root or Path.cwd(), common)
     sources = [(source := Source(path), detect(source) if format == "auto" else format) for path in paths]
     client, bank = common.open()
     report = Report()
@@ -78,6 +78,27 @@ def import_files(
     return 1 if report.problems else 0
 
 
+def _import_knowledge(paths: Sequence[Path], root: Path, common: Common) -> int:
+    documents = find_documents(paths, root)
+    read_first = {name: read_passages(path) for name, path in documents.items()}  # what can't be read is told before anything is done
+    client, bank = common.open()
+    report = dict[str, dict[str, int]]()
+    with client:
+        ensure_bank(client, bank)
+        for document in missing_documents(client.documents(bank), paths, root, documents):
+            read_first[document] = ([], {})
+            note(f"{document} is not there any more")
+        with _progress() as progress:
+            for document, (passages, front) in progress.track(read_first.items(), description="importing"):
+                report[document] = dict(import_document(client, bank, document, passages, front))
+    lines = {
+        document: ", ".join(f"{count} {outcome}" for outcome, count in done.items()) or "nothing in it"
+        for document, done in report.items()
+    }
+    show(common.as_json, report, tables.pairs_table(lines or {"imported": "nothing: there is no document"}))
+    return 0
+
+
 def ensure_bank(client: Hindsight, bank: str) -> None:
     """Makes the bank if it is not there yet."""
     if bank not in [one.bank for one in client.status()]:
@@ -87,15 +108,19 @@ def ensure_bank(client: Hindsight, bank: str) -> None:
 
 def _followed(source: Source, records: Iterator[Record], begin: str | None) -> Iterator[Record]:
     """The records that are wanted, with a progress bar."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with _progress() as progress:
         task = progress.add_task(visible(source.path.name), total=source.size)
         for number, record in enumerate(records):
             if number % _STEP == 0:
                 progress.update(task, completed=source.position())
             if begin is None or not isinstance(record, Turn) or record.session_id.startswith(begin):
                 yield record
+
+
+def _progress() -> Progress:
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn())
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def _lines(report: Report) -> dict[str, str]:
