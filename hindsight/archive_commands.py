@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import gzip
+import itertools
+import json
 import re
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -58,6 +63,39 @@ def archive(
     lines = [f"{one['month']}  {one['turns']} turns of {one['bank']!r}: {one['location']}" for one in archived]
     show(as_json, {"archived": archived, "left": left}, *map(visible, lines or ["no month to archive"]))
     return 1 if left else 0
+
+
+def export(
+    file: Annotated[Path | None, Parameter(help="The file, which must not be there yet; gzipped if it ends in .gz. None: standard output.")] = None,
+    /,
+    *,
+    bank: Annotated[str | None, Parameter(help="The bank; HINDSIGHT_BANK, else 'default'.")] = None,
+) -> None:
+    """Write all that is known of a bank as lines of JSON: memories in every state, their versions, links, turns, events. For its owner.
+
+    `hindsight import` takes turns and live memories from it. Turns that were archived are in their own files.
+    """
+    settings = load_settings()
+    with Hindsight.connect(settings=settings) as client:
+        rows = client.export_bank(settings.bank if bank is None else bank)
+        lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        first = next(lines)  # whatever is wrong with the bank is told before there is a file
+        if file is None:
+            sys.stdout.writelines(itertools.chain([first], lines))
+            return
+        part = file.with_name(f".{file.name}.part")
+        try:
+            if file.exists():
+                raise FileExistsError(errno.EEXIST, "it is there already")
+            with part.open("wb") as raw, gzip.open(raw, "wb") if file.suffix == ".gz" else raw as stream:
+                count = 0
+                for line in itertools.chain([first], lines):
+                    stream.write(line.encode())
+                    count += 1
+            part.rename(file)
+        except OSError as error:
+            raise errors.InvalidArgument(f"{file} can't be written: {error.strerror}") from None
+        note(f"{count} rows in {file}")
 
 
 def _month(text: str) -> date:

@@ -14,7 +14,7 @@ from cyclopts import App, CycloptsError, Parameter
 from sqlalchemy.exc import SQLAlchemyError
 
 from hindsight import errors, tables
-from hindsight.archive_commands import archive
+from hindsight.archive_commands import archive, export
 from hindsight.audit_commands import audit
 from hindsight.calls import translated
 from hindsight.command import (
@@ -77,6 +77,7 @@ for group, commands in GROUPS.items():
         app.command(command, group=group)
 app.command(import_files, name="import", group="Conversations and documents")
 app.command(archive, group="Conversations and documents")
+app.command(export, group="Conversations and documents")
 app.command(eval_recall, name="eval")
 app.command(bench_recall, name="bench")
 app.command(stress_memories, name="stress")

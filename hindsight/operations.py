@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import date
 from typing import Any, cast
 from uuid import UUID
@@ -15,7 +15,7 @@ from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
 
 from hindsight.caller import AsyncCaller
-from hindsight.calls import Duration, Labels, stated, translated, vector
+from hindsight.calls import Duration, Labels, acting_for, call, stated, translated, vector
 from hindsight.results import (
     ArchivedTurns,
     Bank,
@@ -167,6 +167,19 @@ class AsyncOperations(AsyncCaller):
         files: for each bank its bank, location, digest, turns and checksum. Conflict where they do not hold all.
         """
         return await self._rows(ArchivedTurns, "archive_month", month=month.isoformat(), files=files)
+
+    async def export_bank(self, bank: str) -> AsyncIterator[dict[str, Any]]:
+        """All that is known of a bank: every row of every table, with its `table`, one by one. For its owner."""
+        statement, parameters = call("export_bank", {"bank": bank})
+        try:
+            async with self._engine.connect() as connection:
+                if self._principal is not None:
+                    await connection.execute(acting_for(self._principal))
+                streamed = await connection.stream(statement, parameters)
+                async for row in streamed:
+                    yield row[0]
+        except (SQLAlchemyError, OSError) as error:
+            raise translated(error) from None
 
     async def embed_pending(self, bank: str, batch_size: int = 64) -> int:
         """Embeds the memories of a bank that have no embedding yet. Returns how many it embedded."""

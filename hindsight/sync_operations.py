@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any, cast
 from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from hindsight.calls import Duration, Labels, stated, translated, vector
+from hindsight.calls import Duration, Labels, acting_for, call, stated, translated, vector
 from hindsight.results import (
     ArchivedTurns,
     Bank,
@@ -163,6 +163,19 @@ class Operations(Caller):
         files: for each bank its bank, location, digest, turns and checksum. Conflict where they do not hold all.
         """
         return self._rows(ArchivedTurns, "archive_month", month=month.isoformat(), files=files)
+
+    def export_bank(self, bank: str) -> Iterator[dict[str, Any]]:
+        """All that is known of a bank: every row of every table, with its `table`, one by one. For its owner."""
+        statement, parameters = call("export_bank", {"bank": bank})
+        try:
+            with self._engine.connect() as connection:
+                if self._principal is not None:
+                    connection.execute(acting_for(self._principal))
+                streamed = connection.execution_options(stream_results=True).execute(statement, parameters)
+                for row in streamed:
+                    yield row[0]
+        except (SQLAlchemyError, OSError) as error:
+            raise translated(error) from None
 
     def embed_pending(self, bank: str, batch_size: int = 64) -> int:
         """Embeds the memories of a bank that have no embedding yet. Returns how many it embedded."""

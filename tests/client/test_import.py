@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 import uuid
 import zipfile
 from pathlib import Path
@@ -438,3 +440,82 @@ def test_locomos_turns_read_as_in_the_evaluation(db: Database, bank: str, hindsi
     assert [(one["session_id"], one["turn_id"], one["content"], one["occurred_at"]) for one in turns(db, bank)] == [
         (f"conv-1/{one.session_id}", one.passage_id, one.content, one.occurred_at) for one in corpus.passages
     ]
+
+
+# ---- export --------------------------------------------------------------------------------------------
+
+
+def test_an_export_holds_every_row_of_the_bank_and_none_of_another(
+    db: Database, bank: str, hindsight: CommandLine, tmp_path: Path
+) -> None:
+    other = f"other-{uuid.uuid4().hex[:8]}"
+    for name in (other, bank):
+        mark = f"{name} 标记"
+        db.call("create_bank", bank=name)
+        db.call("set_tags", bank=name, aliases=json.dumps({mark: ["x"]})) if name == other else db.rows(
+            "SELECT hindsight.set_tags(%s, aliases => %s)", (name, json.dumps({mark: ["x"]}))
+        )
+        db.call("set_policy", bank=name, type="todo", weight=0.5)
+        memory = db.one("store", bank=name, content=f"the port of {mark}", slot="port", session_id=mark)["memory_id"]
+        second = db.one("store", bank=name, content=f"the new port of {mark}", slot="port")["memory_id"]
+        db.call("link", bank=name, from_id=memory, to_id=second)
+        db.call("forget", bank=name, memory_id=memory, reason=f"because of {mark}")
+        db.call("note_recall", bank=name, memory_ids=[second])
+        db.call("log_turn", bank=name, session_id=mark, role="user", content=f"I am {mark}")
+        db.rows("SELECT hindsight.working_set(%s, %s, 'k', %s)", (name, mark, json.dumps(mark)))
+        bank_id = db.value("SELECT bank_id FROM hindsight.bank WHERE name = %s", (name,))
+        db.rows("INSERT INTO hindsight.memory_turn VALUES (%s, %s, %s, 1)", (bank_id, second, mark))
+        db.rows("INSERT INTO hindsight.turn_archive VALUES (%s, '2026-01-01', %s, 1, '')", (bank_id, mark))
+        db.rows("INSERT INTO hindsight.session_archive VALUES (%s, %s, '2026-01-01', '{7}', '{1}')", (bank_id, mark))
+        db.call("maintain", bank=name)
+    assert hindsight("export", "all.jsonl").code == 0
+    rows = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
+    every = db.rows(
+        "SELECT c.table_name AS name FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name) "
+        "WHERE c.table_schema = 'hindsight' AND c.column_name = 'bank_id' AND t.table_type = 'BASE TABLE' AND c.table_name !~ '^turn_[0-9]'"
+    )
+    for table in {row["name"] for row in every} - {"word_statistics"}:
+        held = db.value(f"SELECT count(*) FROM hindsight.{table} WHERE bank_id = %s", (bank_id,))
+        assert held > 0, f"the test fills no {table}"
+        assert sum(row["table"] == table for row in rows) == held, table
+    columns = {column for row in rows if row["table"] == "memory" for column in row}
+    assert {"content", "state", "deleted_at", "superseded_by", "metadata", "confidence"} - {"state"} <= columns
+    assert other not in (tmp_path / "all.jsonl").read_text()
+    assert hindsight("export").out == (tmp_path / "all.jsonl").read_text()
+    refused = hindsight("export", "all.jsonl")
+    assert (refused.code, "there already" in refused.err) == (2, True)
+    assert hindsight("export", "--bank", "nobody's").code == 3
+
+
+def test_what_was_exported_is_imported_elsewhere_with_its_turns_and_live_memories(
+    db: Database, bank: str, hindsight: CommandLine, tmp_path: Path
+) -> None:
+    hindsight("import", write(tmp_path / "talk.jsonl", own("记住：端口是 49222", turn_id="a"), own("ok", "assistant"), own("x", session_id="s2")))
+    db.call("distil_waiting", bank=bank)
+    db.call("store", bank=bank, content="MySQL 8.0", slot="db", type="decision")
+    db.call("store", bank=bank, content="MySQL 8.4", slot="db", type="decision", tags=["project"])
+    gone = db.one("store", bank=bank, content="will be forgotten")["memory_id"]
+    db.call("forget", bank=bank, memory_id=gone, reason="x")
+    (tmp_path / "manual.md").write_text("# A\n\n一段。\n")
+    hindsight("import", "--as", "knowledge", "manual.md")
+    assert hindsight("export", "all.jsonl.gz").code == 0
+    elsewhere = f"elsewhere-{uuid.uuid4().hex[:8]}"
+    ran = hindsight("import", "all.jsonl.gz", "--bank", elsewhere)
+    assert ran.code == 0, ran.err
+    kept = ("session_id", "sequence", "turn_id", "role", "content", "occurred_at", "distilled_at")
+    assert [[one[name] for name in kept] for one in turns(db, elsewhere)] == [[one[name] for name in kept] for one in turns(db, bank)]
+    assert {one["content"]: one["slot"] for one in memories(db, elsewhere)} == {one["content"]: one["slot"] for one in memories(db, bank)}
+    assert "will be forgotten" not in db.contents(elsewhere)
+    before = memories(db, elsewhere)
+    again = hindsight("import", "all.jsonl.gz", "--bank", elsewhere, "--json").json
+    assert (again["turns"], list(again["memories"])) == ({"logged already": 3}, ["there already"])
+    assert memories(db, elsewhere) == before
+    assert hindsight("import", "--as", "knowledge", "manual.md", "--bank", elsewhere, "--json").json == {"manual.md": {"unchanged": 1}}
+
+
+def test_a_generated_transcript_for_measuring_is_imported(db: Database, bank: str, hindsight: CommandLine, tmp_path: Path) -> None:
+    tool = Path(__file__).parents[2] / "tools" / "generate_transcript.py"
+    made = subprocess.run([sys.executable, tool, "300", "7"], capture_output=True, check=True).stdout
+    (tmp_path / "t.jsonl").write_bytes(made)
+    assert hindsight("import", "t.jsonl", "--json").json["turns"] == {"logged": 300}
+    assert len({session for session, _, _ in said(db, bank)}) == 43
