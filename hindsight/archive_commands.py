@@ -10,7 +10,6 @@ import re
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import date
 from itertools import groupby
 from pathlib import Path
@@ -20,7 +19,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import Progress
 
-from hindsight import errors, tables
+from hindsight import errors
 from hindsight.archiving import ArchiveFile, archive_file
 from hindsight.command import AsJson, note, show
 from hindsight.config import load_settings
@@ -37,21 +36,22 @@ def archive(
     before: Annotated[str, Parameter(help="Months before this one: 2026-06.")],
     to: Annotated[Path, Parameter(help="The directory for the files; one a bank and month.")],
     bank: Annotated[
-        str | None, Parameter(help="Only write this bank's files: nothing is dropped, since a month belongs to all banks.")
+        str | None,
+        Parameter(help="Only write this bank's files: nothing is dropped, since a month belongs to all banks."),
     ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Put old months of turns into gzipped JSONL files, check them, and drop them from the database. For operators.
 
-    `hindsight import FILE` brings them back. Memories still name their turns, and the file. A month with turns that are not distilled
-    stays, and it ends with 1. Safe to interrupt, and to run again; no file is ever overwritten.
+    `hindsight import FILE` brings them back. Memories still name their turns, and the file. A month with turns that
+    are not distilled stays, and it ends with 1. Safe to interrupt, and to run again; no file is ever overwritten.
     """
     limit = _month(before)
     with Hindsight.connect(settings=load_settings()) as client:
         months = [one for one in client.turn_months() if one.month < limit]
         archived, left = list[dict[str, Any]](), list[str]()
         for month, of_banks in groupby(months, key=lambda one: one.month):
-            wanted = [one for one in of_banks]
+            wanted = list(of_banks)
             if reason := _unready(wanted):
                 left.append(reason)
                 note(reason)
@@ -66,12 +66,15 @@ def archive(
 
 
 def export(
-    file: Annotated[Path | None, Parameter(help="The file, which must not be there yet; gzipped if it ends in .gz. None: standard output.")] = None,
+    file: Annotated[
+        Path | None,
+        Parameter(help="The file, which must not be there yet; gzipped if it ends in .gz. None: standard output."),
+    ] = None,
     /,
     *,
     bank: Annotated[str | None, Parameter(help="The bank; HINDSIGHT_BANK, else 'default'.")] = None,
 ) -> None:
-    """Write all that is known of a bank as lines of JSON: memories in every state, their versions, links, turns, events. For its owner.
+    """Write all that is known of a bank as lines of JSON: memories in every state, links, turns, events. For its owner.
 
     `hindsight import` takes turns and live memories from it. Turns that were archived are in their own files.
     """
@@ -121,8 +124,7 @@ def _files(client: Hindsight, months: Sequence[TurnMonth], directory: Path) -> l
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         named = f"{months[0].month:%Y-%m}" if months else ""
         return [
-            archive_file(client, one.bank, one.month, directory)
-            for one in progress.track(months, description=named)
+            archive_file(client, one.bank, one.month, directory) for one in progress.track(months, description=named)
         ]
 
 

@@ -1,7 +1,7 @@
-"""Old months of turns go into files: one gzipped JSONL file for each bank and month, checked before the database drops them.
+"""Old months of turns go into files: gzipped JSONL, one a bank and month, checked before the database drops them.
 
-It may be killed at any moment, and run again: a file is written beside its place, read back, and then named; the database drops a
-month in one transaction, and only if its turns are those of the files.
+It may be killed at any moment, and run again: a file is written beside its place, read back, and then named; the
+database drops a month in one transaction, and only if its turns are those of the files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFile:
-    """A file that holds a bank's turns of a month. digest: SHA-256 of the file; checksum: of its lines, in any order."""
+    """A file with a bank's turns of a month. digest: SHA-256 of the file; checksum: of its lines, in any order."""
 
     bank: str
     location: str
@@ -41,7 +41,7 @@ class ArchiveFile:
 
 
 def archive_file(client: Hindsight, bank: str, month: date, directory: Path) -> ArchiveFile:
-    """Writes a bank's turns of a month into the directory, or finds the file that was written before. Never overwrites one.
+    """Writes a bank's turns of a month into the directory, or finds the file that was written before.
 
     Raises InvalidArgument where it can't be written, Conflict where another process is writing it.
     """

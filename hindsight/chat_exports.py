@@ -1,7 +1,7 @@
 """Conversations as others export them: ChatGPT's, Claude's, and LoCoMo's. Each becomes turns of one session or more.
 
-A reader yields (session_id, which message, the turn as `log_turns` takes it) and raises ValueError, KeyError or TypeError where
-a conversation is not what it should be.
+A reader yields (session_id, which message, the turn as `log_turns` takes it) and raises ValueError, KeyError or
+TypeError where a conversation is not what it should be.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def moment(value: Any, name: str) -> str:
 
 
 def chatgpt_turns(conversation: Mapping[str, Any]) -> Iterator[Made]:
-    """ChatGPT's: a tree of messages, of which the branch is followed that was shown last. What was hidden is left out."""
+    """ChatGPT's: of a tree of messages the branch that was shown last. What was hidden is left out."""
     session_id = f"chatgpt-{conversation.get('conversation_id') or conversation['id']}"
     title = {"title": conversation["title"]} if conversation.get("title") else {}
     for number, node_id in enumerate(_branch(conversation["mapping"], conversation.get("current_node")), 1):
@@ -76,7 +76,9 @@ def _branch(mapping: Mapping[str, Any], leaf: str | None) -> list[str]:
 
 def _is_hidden(message: Mapping[str, Any]) -> bool:
     metadata, kind = message.get("metadata") or {}, (message.get("content") or {}).get("content_type")
-    is_empty_system = message["author"]["role"] == "system" and not any((message.get("content") or {}).get("parts") or [])
+    is_empty_system = message["author"]["role"] == "system" and not any(
+        (message.get("content") or {}).get("parts") or []
+    )
     return bool(metadata.get("is_visually_hidden_from_conversation")) or kind in _UNSAID or is_empty_system
 
 
@@ -105,7 +107,7 @@ def _chatgpt_content(message: Mapping[str, Any]) -> tuple[str, Any, dict[str, An
 
 
 def claude_turns(conversation: Mapping[str, Any]) -> Iterator[Made]:
-    """Claude's: messages in their order, of human and assistant. The text of attachments is left out, their names are kept."""
+    """Claude's: messages in their order. The text of attachments is left out, their names are kept."""
     session_id = f"claude-{conversation['uuid']}"
     title = {"title": conversation["name"]} if conversation.get("name") else {}
     for number, message in enumerate(conversation["chat_messages"], 1):

@@ -34,7 +34,7 @@ class _Plan:
 
 
 def find_documents(paths: Sequence[Path], root: Path) -> dict[str, Path]:
-    """The documents of files and directories, by the name that they are known by: the path from the root, where they are in it.
+    """The documents of files and directories by their names: the path from the root, where they are in it.
 
     Raises InvalidArgument for a path that is not there.
     """
@@ -55,11 +55,15 @@ def document_name(path: Path, root: Path) -> str:
     return (whole.relative_to(begin) if whole.is_relative_to(begin) else whole).as_posix()
 
 
-def missing_documents(known: Mapping[str, int], paths: Sequence[Path], root: Path, found: Mapping[str, Path]) -> Iterator[str]:
+def missing_documents(
+    known: Mapping[str, int], paths: Sequence[Path], root: Path, found: Mapping[str, Path]
+) -> Iterator[str]:
     """Documents that were imported from these directories and are not there any more."""
     names = [document_name(path, root) for path in paths if path.is_dir()]
     for document in known:
-        is_inside = any(name == "." and not document.startswith("/") or document.startswith(f"{name}/") for name in names)
+        is_inside = any(
+            (name == "." and not document.startswith("/")) or document.startswith(f"{name}/") for name in names
+        )
         if is_inside and document not in found and Path(document).suffix.lower() in SUFFIXES:
             yield document
 
@@ -80,7 +84,7 @@ def read_passages(path: Path) -> tuple[list[Passage], dict[str, Any]]:
 def import_document(
     client: Hindsight, bank: str, document: str, passages: Sequence[Passage], front: Mapping[str, Any]
 ) -> Counter[str]:
-    """Makes the memories of a document its passages: unchanged ones stay, changed ones are superseded, removed ones forgotten.
+    """Makes the memories of a document its passages: what is unchanged stays, the rest is superseded or forgotten.
 
     Returns what became of how many. It may be interrupted, and done again.
     """
@@ -88,15 +92,19 @@ def import_document(
     done = Counter[str]({"unchanged": len(plan.kept), "left out: somebody forgot it": plan.forgotten})
     for start in range(0, len(plan.stored), _BATCH):
         batch = plan.stored[start : start + _BATCH]
-        memories = [_memory(document, front, one) | ({"supersedes": old.memory_id} if old else {}) for one, old in batch]
+        memories = [
+            _memory(document, front, one) | ({"supersedes": old.memory_id} if old else {}) for one, old in batch
+        ]
         done.update(one.outcome for one in client.store_many(bank, memories))
-    for old, one in plan.restored:
+    for old, _ in plan.restored:
         client.restore(bank, old.memory_id, f"it is in the document {document} again")
         done["restored"] += 1
     for old, one in [*plan.kept, *plan.restored]:
         metadata = old.metadata | _metadata(document, front, one)
         if metadata != old.metadata:
-            client.update(bank, old.memory_id, metadata=metadata, reason=f"the document {document} has changed around it")
+            client.update(
+                bank, old.memory_id, metadata=metadata, reason=f"the document {document} has changed around it"
+            )
     for old in plan.removed:
         client.forget(bank, old.memory_id, f"{_REMOVED} {document}")
         done["removed"] += 1
@@ -119,8 +127,8 @@ def _planned(known: Sequence[Imported], passages: Sequence[Passage]) -> _Plan:
                 plan.forgotten += 1
         else:
             changed.append(passage)
-    # What is left of the old takes the place of nothing, or of a new passage: the same under another heading, else the next under
-    # the same heading.
+    # An old passage that is left is followed by the new one that says the same under another heading, else by the next
+    # under the same heading, else by none: then it is removed.
     by_body = {_body(one): one for one in held.values()}
     by_heading = defaultdict[str, list[Imported]](list)
     for one in sorted(held.values(), key=lambda one: int(one.metadata.get("place", 0))):

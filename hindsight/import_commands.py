@@ -34,7 +34,8 @@ def import_files(
         Parameter(name="--as", help="knowledge: Markdown and text documents, each passage a memory."),
     ] = None,
     root: Annotated[
-        Path | None, Parameter(help="With --as knowledge: documents are known by their path from here; else from where you are.")
+        Path | None,
+        Parameter(help="With --as knowledge: documents are known by their path from here; else from where you are."),
     ] = None,
     sessions: Annotated[str | None, Parameter(help="Only sessions whose id begins so.")] = None,
     no_close: Annotated[
@@ -47,11 +48,14 @@ def import_files(
 ) -> int:
     """Import conversations, which the worker distils, memories, or documents. Run again, nothing comes in twice.
 
-    Formats: jsonl (one turn a line, an archive, or what export wrote), chatgpt and claude (conversations.json, or the zip),
-    mem0, mcp-memory, locomo. It may be interrupted and run again. With --skip-bad it ends with 1 if something was left out.
+    Formats: jsonl (one turn a line, an archive, or what export wrote), chatgpt and claude (conversations.json, or the
+    zip), mem0, mcp-memory, locomo. It may be interrupted and run again. With --skip-bad it ends with 1 if something
+    was left out.
     """
     if not paths:
-        raise errors.InvalidArgument("import takes a file or more", hint="For example: hindsight import conversations.json")
+        raise errors.InvalidArgument(
+            "import takes a file or more", hint="For example: hindsight import conversations.json"
+        )
     if as_ == "knowledge":
         return _import_knowledge(paths, root or Path.cwd(), common)
     sources = [(source := Source(path), detect(source) if format == "auto" else format) for path in paths]
@@ -70,7 +74,8 @@ def import_files(
                 importer.take(_followed(source, read(source, its_format), sessions))
             except BadRecord as error:
                 raise errors.InvalidContent(
-                    f"{source.path}, {error}", hint="What comes before it is imported. Mend it and run the same again, or add --skip-bad"
+                    f"{source.path}, {error}",
+                    hint="What comes before it is imported. Mend it and run the same again, or add --skip-bad",
                 ) from None
             if not no_close:
                 importer.close_sessions()
@@ -80,7 +85,9 @@ def import_files(
 
 def _import_knowledge(paths: Sequence[Path], root: Path, common: Common) -> int:
     documents = find_documents(paths, root)
-    read_first = {name: read_passages(path) for name, path in documents.items()}  # what can't be read is told before anything is done
+    read_first = {
+        name: read_passages(path) for name, path in documents.items()
+    }  # what can't be read is told before anything is done
     client, bank = common.open()
     report = dict[str, dict[str, int]]()
     with client:
@@ -119,7 +126,12 @@ def _followed(source: Source, records: Iterator[Record], begin: str | None) -> I
 
 def _progress() -> Progress:
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+    )
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 

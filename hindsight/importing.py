@@ -1,4 +1,4 @@
-"""Importing records into a bank: in batches, each all or none, and in such a way that doing it again changes nothing."""
+"""Importing records into a bank: in batches, each all or none, so that doing it again changes nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REFUSED = (errors.InvalidArgument, errors.InvalidContent, errors.Conflict)
 
 @dataclass(slots=True)
 class Report:
-    """What an import came to. turns, memories: outcome → how many; sessions: how many there were; problems: what was not imported."""
+    """What an import came to. turns, memories: outcome → how many. problems: what was not imported."""
 
     turns: Counter[str] = field(default_factory=Counter)
     memories: Counter[str] = field(default_factory=Counter)
@@ -37,7 +37,7 @@ class Report:
         }
 
 
-class BadRecord(errors.HindsightError):  # noqa: N818
+class BadRecord(errors.HindsightError):
     """A line or an item can't be imported, and nothing was said of skipping it."""
 
 
@@ -76,7 +76,7 @@ class Importer:
         self._flush()
 
     def close_sessions(self) -> None:
-        """Says of the sessions that were imported that they are over. Those that only came back from an archive are left."""
+        """Says of the imported sessions that they are over; of those not that only came back from an archive."""
         ids = sorted(self._to_close)
         for start in range(0, len(ids), _SESSIONS):
             self._client.close_sessions(self._bank, ids[start : start + _SESSIONS])

@@ -17,7 +17,7 @@ IMPORTANCE = 0.5
 
 
 def mem0_memory(dumped: Mapping[str, Any]) -> Made:
-    """A memory of mem0. Whose it was there (user_id, agent_id, run_id) is kept as data: it says nothing about rights here."""
+    """A memory of mem0. Whose it was there (user_id, agent_id, run_id) is kept as data, and gives no rights here."""
     content, metadata = dumped["memory"], dict(dumped.get("metadata") or {})
     if not isinstance(content, str):
         raise ValueError(f"memory is not a text but {content!r:.50}")
@@ -41,7 +41,9 @@ def mcp_memory(line: Mapping[str, Any]) -> Iterator[Made]:
         for observation in line["observations"]:
             if not isinstance(observation, str):
                 raise ValueError(f"an observation is not a text but {observation!r:.50}")
-            is_named = name.casefold() in observation.casefold() or name.replace("_", " ").casefold() in observation.casefold()
+            is_named = (
+                name.casefold() in observation.casefold() or name.replace("_", " ").casefold() in observation.casefold()
+            )
             content = observation if is_named else f"{name.replace('_', ' ')}: {observation}"
             yield None, _memory(content, [name], [kind] if isinstance(kind, str) and kind.strip() else [])
     else:

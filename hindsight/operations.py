@@ -157,7 +157,7 @@ class AsyncOperations(AsyncCaller):
     async def month_lines(
         self, bank: str, month: date, after_session: str = "", after_sequence: int = 0, most: int = 1000
     ) -> list[TurnLine]:
-        """The turns of a bank and a month as lines of an archive: at most so many, after the one named. For operators."""
+        """The turns of a bank and a month as lines of an archive: so many after the one named. For operators."""
         after = {"after_session": after_session, "after_sequence": after_sequence}
         return await self._rows(TurnLine, "month_lines", bank=bank, month=month.isoformat(), **after, most=most)
 

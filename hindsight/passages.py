@@ -1,6 +1,7 @@
 """Documents as passages that stand alone: split at headings, and where a section is long between its blocks.
 
-A passage begins with the headings that it stands under. Tables, code fences and lists stay whole, up to what a memory may hold.
+A passage begins with the headings that it stands under. Tables, code fences and lists stay whole, up to what a memory
+may hold.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def read_document(text: str, *, is_markdown: bool) -> tuple[list[Passage], dict[
 
 
 def _front_matter(text: str) -> tuple[dict[str, Any], str]:
-    """The fields of YAML's plainest form, `key: value`, `key: [a, b]` and a list below its key; what is nested is left as text."""
+    """The fields of YAML's plainest form: `key: value`, `key: [a, b]`, a list below its key; what is nested is text."""
     match = _FRONT.match(text)
     if match is None:
         return {}, text
@@ -128,7 +129,9 @@ def _packed(blocks: Sequence[_Block]) -> Iterator[str]:
         if groups and tokens(_joined([*groups[-1], piece])) <= MOST:
             groups[-1].append(piece)
             continue
-        leads = groups and len(groups[-1]) > 1 and piece.kind != "paragraph" and groups[-1][-1].text.endswith((":", "："))
+        leads = (
+            groups and len(groups[-1]) > 1 and piece.kind != "paragraph" and groups[-1][-1].text.endswith((":", "："))
+        )
         groups.append([groups[-1].pop(), piece] if leads else [piece])
     if len(groups) > 1 and tokens(_joined(groups[-1])) < LEAST and len(_joined(groups[-2])) < LIMIT - 4 * LEAST:
         last = groups.pop()
@@ -148,7 +151,7 @@ def _split(block: _Block) -> Iterator[str]:
         yield block.text
     else:
         lines = block.text.split("\n")
-        before, after, parts = [], [], [line for line in lines]
+        before, after, parts = list[str](), list[str](), lines
         if block.kind == "table":
             before, parts = lines[:2], lines[2:]
         elif block.kind == "fence":
@@ -178,7 +181,7 @@ def _sentences(text: str) -> list[str]:
 def _filled(parts: Sequence[str], limit: int, fits: Any, joint: str) -> Iterator[str]:
     """Parts, joined as far as they fit; one that is too long alone is cut."""
     held = ""
-    for part in (part[start : start + limit] for part in parts for start in range(0, max(len(part), 1), limit)):
+    for part in (whole[at : at + limit] for whole in parts for at in range(0, max(len(whole), 1), limit)):
         together = f"{held}{joint}{part}" if held else part
         if held and (len(together) > limit or not fits(together)):
             yield held.strip("\n")

@@ -366,7 +366,7 @@ class Imported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnMonth:
-    """The turns of a bank that were logged in a month (its first day), in UTC; `waiting`: those that are not distilled."""
+    """The turns of a bank that were logged in a month (its first day, UTC); `waiting`: those not distilled yet."""
 
     month: date
     bank: str

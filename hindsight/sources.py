@@ -1,4 +1,4 @@
-"""Files that are imported: lines, or the items of a JSON array one by one, so that a large file is never in memory whole."""
+"""Files that are imported: by lines, or by the items of a JSON array, so that no large file is in memory whole."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from hindsight.errors import InvalidArgument
 
@@ -61,7 +61,7 @@ class Source:
                     try:
                         item, end = _DECODER.raw_decode(buffer, at)
                     except ValueError:
-                        # Cut off, most likely. Twice as much is read each time, so that a large item is not tried often.
+                        # Cut off, most likely. Each time twice as much is read: a large item is not tried often.
                         needed = max(_CHUNK, 2 * (len(buffer) - at))
                         more = text.read(needed)
                         if not more:
@@ -105,7 +105,7 @@ class _Stream:
             begin = raw.read(4)
             raw.seek(0)
             if begin[:2] == b"\x1f\x8b":
-                self._inner.append(gzip.GzipFile(fileobj=raw))
+                self._inner.append(cast(IO[bytes], gzip.GzipFile(fileobj=raw)))
             elif begin == b"PK\x03\x04":
                 archive = zipfile.ZipFile(raw)
                 names = [name for name in archive.namelist() if name.rpartition("/")[2] == _IN_ZIP]

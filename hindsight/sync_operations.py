@@ -153,7 +153,7 @@ class Operations(Caller):
     def month_lines(
         self, bank: str, month: date, after_session: str = "", after_sequence: int = 0, most: int = 1000
     ) -> list[TurnLine]:
-        """The turns of a bank and a month as lines of an archive: at most so many, after the one named. For operators."""
+        """The turns of a bank and a month as lines of an archive: so many after the one named. For operators."""
         after = {"after_session": after_session, "after_sequence": after_sequence}
         return self._rows(TurnLine, "month_lines", bank=bank, month=month.isoformat(), **after, most=most)
 

@@ -1,4 +1,4 @@
-"""Transcripts and dumps as records to import: whatever they come from, turns of sessions, memories, and what is wrong."""
+"""Transcripts and dumps as records to import: turns of sessions, memories, and what is wrong."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Literal, get_args
 
 from hindsight.calls import STORE_ARGUMENTS
@@ -43,7 +44,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Dumped:
-    """A memory as `store` takes it, and what it is known by when it comes again: its dump (document) and its id there."""
+    """A memory as `store` takes it, and what it is known by when it comes again: its dump and its id there."""
 
     place: str
     given: Mapping[str, Any]
@@ -79,15 +80,23 @@ def read(source: Source, format: Format) -> Iterator[Record]:
         return
     if format == "mcp-memory":
         for number, line in source.lines():
-            yield from _each(f"line {number}", lambda line=line: mcp_memory(json.loads(line)), _dumped("mcp-memory"))
+            yield from _each(f"line {number}", partial(_mcp_line, line), _dumped("mcp-memory"))
         return
     noun = "memory" if format == "mem0" else "conversation"
     for number, item in _items(source):
         place = f"{noun} {number}"
         if format == "mem0":
-            yield from _each(place, lambda item=item: [mem0_memory(item)], _dumped("mem0"))
+            yield from _each(place, partial(_one_of_mem0, item), _dumped("mem0"))
         else:
-            yield from _each(place, lambda item=item: _CONVERSATIONS[format](item), _as_turn)
+            yield from _each(place, partial(_CONVERSATIONS[format], item), _as_turn)
+
+
+def _mcp_line(line: bytes) -> Iterator[tuple[str | None, dict[str, Any]]]:
+    return mcp_memory(json.loads(line))
+
+
+def _one_of_mem0(item: Any) -> list[tuple[str | None, dict[str, Any]]]:
+    return [mem0_memory(item)]
 
 
 _SIGNS: dict[Format, Callable[[dict[str, Any]], bool]] = {
@@ -163,8 +172,10 @@ def _dumped(document: str) -> Callable[[str, Any], Record]:
 
 
 class _Numbering:
-    """Ids for turns, and for the session, that a file does not name: by place and content, so that they come out the same
-    again. A file without sessions is one: its name, and what its first two lines hold."""
+    """Ids for what a file gives none: by place and content, so that they come out the same again.
+
+    A file without sessions is one session: its name, and what its first two lines hold.
+    """
 
     def __init__(self, source: Source) -> None:
         self._turns = Counter[str]()
@@ -189,17 +200,18 @@ def _lines(source: Source, numbering: _Numbering) -> Iterator[Record]:
     is_array = source.head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
     for number, line in source.items() if is_array else source.lines():
         place = f"{'item' if is_array else 'line'} {number}"
-        yield from _each(
-            place,
-            lambda line=line: _own(line if is_array else json.loads(line), numbering),
-            lambda place, made: (
-                Turn(place, made[0], made[1]) if made[0] is not None else Dumped(place, made[1], made[2], made[3])
-            ),
-        )
+        yield from _each(place, partial(_own, line, numbering), _as_own)
+
+
+def _as_own(place: str, made: tuple[str | None, dict[str, Any], str | None, str | None]) -> Record:
+    session_id, given, document, item = made
+    return Dumped(place, given, document, item) if session_id is None else Turn(place, session_id, given)
 
 
 def _own(line: Any, numbering: _Numbering) -> Iterator[tuple[str | None, dict[str, Any], str | None, str | None]]:
     """A line of our own: a turn with its session, or a memory with what it is known by."""
+    if isinstance(line, bytes):
+        line = json.loads(line)
     if not isinstance(line, dict):
         raise TypeError(f"is not a JSON object but {line!r:.50}")
     table = line.get("table")
@@ -241,4 +253,3 @@ def _own_memory(line: dict[str, Any]) -> Iterator[tuple[None, dict[str, Any], st
         return
     item = line.get("memory_id") or line.get("id")
     yield None, given, "hindsight" if item else None, str(item) if item else None
-

@@ -10,9 +10,16 @@ import random
 import sys
 from datetime import UTC, datetime, timedelta
 
-ENGLISH = """the a service port server database release version config user memory session build test docker network timeout
-retry index query cache token branch review deploy staging production backup log metric alert certificate proxy cluster""".split()
-CHINESE = "服务 端口 数据库 版本 配置 用户 记忆 会话 构建 测试 网络 超时 重试 索引 查询 缓存 分支 评审 部署 备份 日志 证书 集群".split()
+ENGLISH = [
+    "the", "a", "service", "port", "server", "database", "release", "version", "config",
+    "user", "memory", "session", "build", "test", "docker", "network", "timeout", "retry",
+    "index", "query", "cache", "token", "branch", "review", "deploy", "staging",
+    "production", "backup", "log", "metric", "alert", "certificate", "proxy", "cluster",
+]  # fmt: skip
+CHINESE = [
+    "服务", "端口", "数据库", "版本", "配置", "用户", "记忆", "会话", "构建", "测试", "网络", "超时", "重试", "索引",
+    "查询", "缓存", "分支", "评审", "部署", "备份", "日志", "证书", "集群",
+]  # fmt: skip
 EXPLICIT = ["Remember that the {} is {}.", "记住：{}是 {}。"]
 BEGAN = datetime(2026, 1, 5, 9, tzinfo=UTC)
 

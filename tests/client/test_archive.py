@@ -18,7 +18,7 @@ from hindsight.sync_client import Hindsight
 from tests.command import CommandLine
 from tests.conftest import Database
 
-SAID = ["记住：汇率接口每天凌晨更新", "The port is 49222", "好的 🚀", "line\nbreak and \"quotes\" \\ back"]
+SAID = ["记住：汇率接口每天凌晨更新", "The port is 49222", "好的 🚀", 'line\nbreak and "quotes" \\ back']
 
 
 @pytest.fixture
@@ -32,14 +32,20 @@ def own(fresh_url: str) -> Iterator[Database]:
 @pytest.fixture
 def hindsight(own: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> CommandLine:
     monkeypatch.chdir(tmp_path)
-    for name, value in {"DATABASE_URL": own.url, "HINDSIGHT_EMBEDDING_PROVIDER": "none", "HINDSIGHT_BANK": "alice"}.items():
+    for name, value in {
+        "DATABASE_URL": own.url,
+        "HINDSIGHT_EMBEDDING_PROVIDER": "none",
+        "HINDSIGHT_BANK": "alice",
+    }.items():
         monkeypatch.setenv(name, value)
     for bank in ("alice", "团队/search"):
         own.call("create_bank", bank=bank)
     return CommandLine(own.url, "alice", tmp_path, capsys)
 
 
-def say(db: Database, bank: str, contents: list[str], month: str, session_id: str = "s1", *, distilled: bool = True) -> None:
+def say(
+    db: Database, bank: str, contents: list[str], month: str, session_id: str = "s1", *, distilled: bool = True
+) -> None:
     """Logs turns as if it were a month of the past, which only the owner of the tables can."""
     for content in contents:
         db.call("log_turn", bank=bank, session_id=session_id, role="user", content=content, turn_id=uuid.uuid4().hex,
@@ -61,7 +67,9 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
 
 
-def test_old_months_go_into_files_and_come_back_as_they_were(own: Database, hindsight: CommandLine, tmp_path: Path) -> None:
+def test_old_months_go_into_files_and_come_back_as_they_were(
+    own: Database, hindsight: CommandLine, tmp_path: Path
+) -> None:
     say(own, "alice", SAID, "2026-03")
     say(own, "团队/search", SAID[:2], "2026-03", "会话")
     say(own, "alice", ["later"], "2026-05")
@@ -100,7 +108,9 @@ def test_a_transcript_that_is_imported_again_after_it_was_archived_makes_no_seco
     own: Database, hindsight: CommandLine, tmp_path: Path
 ) -> None:
     transcript = tmp_path / "talk.jsonl"
-    transcript.write_text("".join(json.dumps({"session_id": "s1", "role": "user", "content": one}) + "\n" for one in SAID))
+    transcript.write_text(
+        "".join(json.dumps({"session_id": "s1", "role": "user", "content": one}) + "\n" for one in SAID)
+    )
     hindsight("import", transcript, "--no-close")
     say(own, "alice", [], "2026-03")
     hindsight("archive", "--before", "2026-04", "--to", tmp_path)
@@ -120,7 +130,10 @@ def test_a_memory_says_in_which_file_its_turns_are(own: Database, hindsight: Com
     (source,) = own.call("sources", bank="alice", memory_id=memory_id)
     assert (source["sequence"], source["content"]) == (2, None)
     assert source["archived_in"] == [archived[0]["location"]]
-    erased = {row["erased"]: row["rows_erased"] for row in own.call("erase_memory", bank="alice", memory_id=memory_id, reason="asked to")}
+    erased = {
+        row["erased"]: row["rows_erased"]
+        for row in own.call("erase_memory", bank="alice", memory_id=memory_id, reason="asked to")
+    }
     for one in archived:
         assert erased[f"not erased, to be looked through: {one['location']}"] == one["turns"]
     rows = {row["erased"]: row["rows_erased"] for row in own.call("erase_bank", bank="alice", reason="asked to")}
@@ -135,8 +148,9 @@ def test_a_month_with_turns_that_are_not_distilled_stays(own: Database, hindsigh
     ran = hindsight("archive", "--before", "2026-04", "--to", tmp_path)
     assert (ran.code, "4 of 'alice'" in ran.err) == (1, True)
     assert len(turns(own)) == len(SAID)
-    with pytest.raises(psycopg.Error, match="not distilled") as caught, Hindsight.connect(own.url) as client:
+    with Hindsight.connect(own.url) as client:
         file = archive_file(client, "alice", own.value("SELECT '2026-03-01'::date"), tmp_path)
+    with pytest.raises(psycopg.Error, match="not distilled") as caught:
         own.rows("SELECT * FROM hindsight.archive_month('2026-03-01', %s)", (json.dumps([file.as_dict()]),))
     assert caught.value.sqlstate == "HM006"
     own.call("set_distilling", bank="alice", mode="off")
@@ -202,7 +216,9 @@ def test_one_banks_files_alone_drop_nothing(own: Database, hindsight: CommandLin
     assert turns(own) == []
 
 
-def test_archiving_that_is_killed_again_and_again_loses_nothing(own: Database, hindsight: CommandLine, tmp_path: Path) -> None:
+def test_archiving_that_is_killed_again_and_again_loses_nothing(
+    own: Database, hindsight: CommandLine, tmp_path: Path
+) -> None:
     for month in ("2026-01", "2026-02", "2026-03"):
         say(own, "alice", [f"{month} {number} 记住" for number in range(40)], month)
     before = turns(own)

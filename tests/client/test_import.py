@@ -19,11 +19,13 @@ from tests.conftest import Database
 
 
 @pytest.fixture
-def hindsight(
-    shared_url: str, bank: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> CommandLine:
+def hindsight(shared_url: str, bank: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> CommandLine:
     monkeypatch.chdir(tmp_path)
-    for name, value in {"DATABASE_URL": shared_url, "HINDSIGHT_EMBEDDING_PROVIDER": "none", "HINDSIGHT_BANK": bank}.items():
+    for name, value in {
+        "DATABASE_URL": shared_url,
+        "HINDSIGHT_EMBEDDING_PROVIDER": "none",
+        "HINDSIGHT_BANK": bank,
+    }.items():
         monkeypatch.setenv(name, value)
     return CommandLine(shared_url, bank, tmp_path, capsys)
 
@@ -40,7 +42,9 @@ def said(db: Database, bank: str) -> list[tuple[str, str, str]]:
 
 
 def write(path: Path, *lines: Any) -> Path:
-    path.write_text("".join(f"{one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)}\n" for one in lines))
+    path.write_text(
+        "".join(f"{one if isinstance(one, str) else json.dumps(one, ensure_ascii=False)}\n" for one in lines)
+    )
     return path
 
 
@@ -68,7 +72,9 @@ def test_a_transcript_comes_in_as_it_was_said_and_is_ready_to_be_distilled(
     assert first["occurred_at"].isoformat() == "2026-01-05T01:30:00+00:00"
     assert (second["tool_calls"], second["occurred_at"].year) == ([{"name": "save", "arguments": None}], 2026)
     assert third["session_id"] == "会话-2"
-    sessions = db.rows("SELECT s.* FROM hindsight.session s JOIN hindsight.bank b USING (bank_id) WHERE b.name = %s", (bank,))
+    sessions = db.rows(
+        "SELECT s.* FROM hindsight.session s JOIN hindsight.bank b USING (bank_id) WHERE b.name = %s", (bank,)
+    )
     assert all(one["closed_at"] and one["due_at"] for one in sessions)
     assert db.one("distil_waiting", bank=bank) == {"sessions": 2, "turns": 3}
     assert "记住：端口是 49222 🚀" in db.contents(bank, "端口")
@@ -98,7 +104,9 @@ def test_what_was_said_since_is_added(db: Database, bank: str, hindsight: Comman
     assert len({session for session, _, _ in said(db, bank)}) == 1
 
 
-def test_two_transcripts_without_sessions_stay_apart(db: Database, bank: str, hindsight: CommandLine, tmp_path: Path) -> None:
+def test_two_transcripts_without_sessions_stay_apart(
+    db: Database, bank: str, hindsight: CommandLine, tmp_path: Path
+) -> None:
     system = {"role": "system", "content": "You are a helpful assistant."}
     for number in (1, 2):
         directory = tmp_path / str(number)
@@ -114,7 +122,9 @@ def test_a_gzipped_file_an_array_and_a_byte_order_mark_are_read(
 ) -> None:
     with gzip.open(tmp_path / "talk.jsonl.gz", "wt") as stream:
         stream.write(json.dumps(own("zipped")) + "\n\n")
-    (tmp_path / "messages.json").write_text(json.dumps([own("在数组里", session_id="s2"), own("and more", session_id="s2")], indent=1))
+    (tmp_path / "messages.json").write_text(
+        json.dumps([own("在数组里", session_id="s2"), own("and more", session_id="s2")], indent=1)
+    )
     (tmp_path / "bom.jsonl").write_bytes(b"\xef\xbb\xbf" + json.dumps(own("marked", session_id="s3")).encode())
     assert hindsight("import", "talk.jsonl.gz", "messages.json", "bom.jsonl").code == 0
     assert [content for _, _, content in said(db, bank)] == ["zipped", "在数组里", "and more", "marked"]
@@ -162,7 +172,9 @@ def test_a_line_that_is_not_utf_8_is_named(db: Database, bank: str, hindsight: C
     assert "line 2: is not UTF-8" in hindsight("import", "talk.jsonl").err
 
 
-@pytest.mark.parametrize("content", ["", "hello there", '{"a": 1}', "[]", "[1]", '{"results": []}', "\x89PNG\r\n", "[{"])
+@pytest.mark.parametrize(
+    "content", ["", "hello there", '{"a": 1}', "[]", "[1]", '{"results": []}', "\x89PNG\r\n", "[{"]
+)
 def test_a_format_that_is_not_known_is_refused_with_those_that_are(
     hindsight: CommandLine, tmp_path: Path, content: str
 ) -> None:
@@ -191,7 +203,12 @@ def test_sessions_are_chosen_and_left_open(db: Database, bank: str, hindsight: C
     path = write(tmp_path / "talk.jsonl", own("a", session_id="x/1"), own("b", session_id="y/1"))
     assert hindsight("import", path, "--sessions", "y/", "--no-close").code == 0
     assert [session for session, _, _ in said(db, bank)] == ["y/1"]
-    assert db.value("SELECT closed_at FROM hindsight.session JOIN hindsight.bank b USING (bank_id) WHERE b.name = %s", (bank,)) is None
+    assert (
+        db.value(
+            "SELECT closed_at FROM hindsight.session JOIN hindsight.bank b USING (bank_id) WHERE b.name = %s", (bank,)
+        )
+        is None
+    )
 
 
 def test_an_import_makes_its_bank(db: Database, hindsight: CommandLine, tmp_path: Path) -> None:
@@ -225,7 +242,9 @@ def node(name: str, parent: str | None, children: list[str], message: Any = None
     return {"id": name, "parent": parent, "children": children, "message": message}
 
 
-def message(name: str, role: str, *parts: Any, content_type: str = "text", at: float | None = 1767576660.5, **more: Any) -> dict[str, Any]:
+def message(
+    name: str, role: str, *parts: Any, content_type: str = "text", at: float | None = 1767576660.5, **more: Any
+) -> dict[str, Any]:
     return {
         "id": name, "author": {"role": role, "name": None, "metadata": {}}, "create_time": at, "recipient": "all",
         "content": {"content_type": content_type, "parts": list(parts)}, "metadata": {}, **more,
@@ -254,7 +273,9 @@ def test_chatgpts_export_gives_the_branch_that_was_shown_last(
 ) -> None:
     with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
         archive.writestr("user.json", "{}")
-        archive.writestr("conversations.json", json.dumps([CHATGPT, {**CHATGPT, "conversation_id": "c-2", "current_node": None}]))
+        archive.writestr(
+            "conversations.json", json.dumps([CHATGPT, {**CHATGPT, "conversation_id": "c-2", "current_node": None}])
+        )
     ran = hindsight("import", "export.zip")
     assert (ran.code, "format chatgpt" in ran.err) == (0, True), ran.err
     found = [one for one in turns(db, bank) if one["session_id"] == "chatgpt-c-1"]
@@ -274,7 +295,11 @@ def test_chatgpts_export_gives_the_branch_that_was_shown_last(
 def test_a_conversation_of_chatgpt_that_goes_in_a_circle_or_lacks_what_it_needs_is_named(
     hindsight: CommandLine, tmp_path: Path
 ) -> None:
-    circle = {"conversation_id": "c", "current_node": "a", "mapping": {"a": node("a", "b", ["b"]), "b": node("b", "a", ["a"])}}
+    circle = {
+        "conversation_id": "c",
+        "current_node": "a",
+        "mapping": {"a": node("a", "b", ["b"]), "b": node("b", "a", ["a"])},
+    }
     nameless = {"mapping": {"a": node("a", None, [], message("a", "user", "x"))}}
     (tmp_path / "conversations.json").write_text(json.dumps([circle, nameless, CHATGPT]))
     ran = hindsight("import", "conversations.json", "--skip-bad", "--json")
@@ -317,7 +342,12 @@ def test_claudes_export_gives_its_messages_with_tool_calls_and_the_names_of_atta
 
 def test_a_large_array_is_read_item_by_item(db: Database, bank: str, hindsight: CommandLine, tmp_path: Path) -> None:
     conversations = [
-        {"uuid": f"u{number}", "chat_messages": [{"uuid": f"{number}", "sender": "human", "text": "长" * (1 + number * 700), "content": []}]}
+        {
+            "uuid": f"u{number}",
+            "chat_messages": [
+                {"uuid": f"{number}", "sender": "human", "text": "长" * (1 + number * 700), "content": []}
+            ],
+        }
         for number in range(120)
     ]
     (tmp_path / "conversations.json").write_text(json.dumps(conversations, ensure_ascii=False, indent=1))
@@ -349,7 +379,11 @@ def test_a_dump_of_mem0_becomes_memories_and_a_user_id_is_data(
     ran = hindsight("import", path)
     assert (ran.code, "format mem0" in ran.err) == (0, True), ran.err
     tea, port = sorted(memories(db, bank), key=lambda one: one["metadata"]["place"])
-    assert (tea["content"], tea["source"], tea["occurred_at"].isoformat()) == ("用户喜欢绿茶", None, "2026-01-05T17:00:00+00:00")
+    assert (tea["content"], tea["source"], tea["occurred_at"].isoformat()) == (
+        "用户喜欢绿茶",
+        None,
+        "2026-01-05T17:00:00+00:00",
+    )
     assert tea["metadata"] == {
         "category": "taste", "user_id": "alice", "mem0.document": "theirs", "document": "mem0", "place": "1"
     }  # fmt: skip
@@ -373,14 +407,20 @@ def test_a_memory_that_changed_in_the_dump_supersedes_and_one_that_was_forgotten
     assert hindsight("import", path, "--json").json["memories"] == {"there already": 1, "superseding": 1}
     (new,) = memories(db, bank)
     assert new["content"] == "Alice's port is 50000"
-    assert db.value("SELECT superseded_by FROM hindsight.memory WHERE memory_id = %s", (port["memory_id"],)) == new["memory_id"]
+    assert (
+        db.value("SELECT superseded_by FROM hindsight.memory WHERE memory_id = %s", (port["memory_id"],))
+        == new["memory_id"]
+    )
 
 
 def test_a_bad_memory_of_a_dump_is_named(hindsight: CommandLine, tmp_path: Path) -> None:
     bad = [{"id": "3", "memory": None}, {"id": "4", "memory": " "}, {"id": "5", "memory": "x" * 10_001}, {"id": "6"}]
     (tmp_path / "dump.json").write_text(json.dumps([*MEM0, *bad]))
     ran = hindsight("import", "dump.json", "--skip-bad", "--json")
-    assert (ran.code, [one["place"] for one in ran.json["problems"]]) == (1, ["memory 3", "memory 6", "memory 4", "memory 5"])
+    assert (ran.code, [one["place"] for one in ran.json["problems"]]) == (
+        1,
+        ["memory 3", "memory 6", "memory 4", "memory 5"],
+    )
     assert ran.json["memories"] == {"stored": 2}
 
 
@@ -398,12 +438,21 @@ def test_the_mcp_memory_servers_file_becomes_memories_with_their_entities(
     ran = hindsight("import", path)
     assert (ran.code, "format mcp-memory" in ran.err) == (0, True), ran.err
     found = {one["content"]: one for one in memories(db, bank)}
-    assert found.keys() == {"Ada Lovelace: speaks French", "Ada Lovelace 喜欢数学", "Ada_Lovelace works at Analytical Society"}
+    assert found.keys() == {
+        "Ada Lovelace: speaks French",
+        "Ada Lovelace 喜欢数学",
+        "Ada_Lovelace works at Analytical Society",
+    }
     assert "Ada_Lovelace" in found["Ada Lovelace: speaks French"]["entities"]
     assert found["Ada Lovelace 喜欢数学"]["tags"] == ["person"]
     assert {"Ada_Lovelace", "Analytical Society"} <= set(found["Ada_Lovelace works at Analytical Society"]["entities"])
     assert hindsight("import", path, "--json").json["memories"] == {"there already": 3}
-    write(path, {"type": "entity", "name": "x", "observations": [7]}, {"type": "wish"}, {"type": "relation", "from": "a", "to": "b"})
+    write(
+        path,
+        {"type": "entity", "name": "x", "observations": [7]},
+        {"type": "wish"},
+        {"type": "relation", "from": "a", "to": "b"},
+    )
     ran = hindsight("import", path, "--skip-bad", "--json", "--format", "mcp-memory")
     assert [one["place"] for one in ran.json["problems"]] == ["line 1", "line 2", "line 3"]
 
@@ -411,7 +460,13 @@ def test_the_mcp_memory_servers_file_becomes_memories_with_their_entities(
 def test_memories_come_in_by_our_own_lines_too(db: Database, bank: str, hindsight: CommandLine, tmp_path: Path) -> None:
     path = write(
         tmp_path / "memories.jsonl",
-        {"memory": "项目用 PostgreSQL 18", "type": "decision", "tags": ["project"], "occurred_at": "2026-01-01", "id": "p"},
+        {
+            "memory": "项目用 PostgreSQL 18",
+            "type": "decision",
+            "tags": ["project"],
+            "occurred_at": "2026-01-01",
+            "id": "p",
+        },
         {"memory": "parked on level 3", "expires_at": "2020-01-01T00:00:00Z"},
         {"memory": "x", "type": "wish"},
     )
@@ -425,7 +480,9 @@ def test_memories_come_in_by_our_own_lines_too(db: Database, bank: str, hindsigh
 # ---- LoCoMo --------------------------------------------------------------------------------------------
 
 
-def test_locomos_turns_read_as_in_the_evaluation(db: Database, bank: str, hindsight: CommandLine, tmp_path: Path) -> None:
+def test_locomos_turns_read_as_in_the_evaluation(
+    db: Database, bank: str, hindsight: CommandLine, tmp_path: Path
+) -> None:
     turn = {"speaker": "Ada", "text": "Hello 你好", "dia_id": "D1:1"}
     conversation = {
         "speaker_a": "Ada", "speaker_b": "Bob", "session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": [turn],
@@ -490,7 +547,15 @@ def test_an_export_holds_every_row_of_the_bank_and_none_of_another(
 def test_what_was_exported_is_imported_elsewhere_with_its_turns_and_live_memories(
     db: Database, bank: str, hindsight: CommandLine, tmp_path: Path
 ) -> None:
-    hindsight("import", write(tmp_path / "talk.jsonl", own("记住：端口是 49222", turn_id="a"), own("ok", "assistant"), own("x", session_id="s2")))
+    hindsight(
+        "import",
+        write(
+            tmp_path / "talk.jsonl",
+            own("记住：端口是 49222", turn_id="a"),
+            own("ok", "assistant"),
+            own("x", session_id="s2"),
+        ),
+    )
     db.call("distil_waiting", bank=bank)
     db.call("store", bank=bank, content="MySQL 8.0", slot="db", type="decision")
     db.call("store", bank=bank, content="MySQL 8.4", slot="db", type="decision", tags=["project"])
@@ -503,17 +568,25 @@ def test_what_was_exported_is_imported_elsewhere_with_its_turns_and_live_memorie
     ran = hindsight("import", "all.jsonl.gz", "--bank", elsewhere)
     assert ran.code == 0, ran.err
     kept = ("session_id", "sequence", "turn_id", "role", "content", "occurred_at", "distilled_at")
-    assert [[one[name] for name in kept] for one in turns(db, elsewhere)] == [[one[name] for name in kept] for one in turns(db, bank)]
-    assert {one["content"]: one["slot"] for one in memories(db, elsewhere)} == {one["content"]: one["slot"] for one in memories(db, bank)}
+    assert [[one[name] for name in kept] for one in turns(db, elsewhere)] == [
+        [one[name] for name in kept] for one in turns(db, bank)
+    ]
+    assert {one["content"]: one["slot"] for one in memories(db, elsewhere)} == {
+        one["content"]: one["slot"] for one in memories(db, bank)
+    }
     assert "will be forgotten" not in db.contents(elsewhere)
     before = memories(db, elsewhere)
     again = hindsight("import", "all.jsonl.gz", "--bank", elsewhere, "--json").json
     assert (again["turns"], list(again["memories"])) == ({"logged already": 3}, ["there already"])
     assert memories(db, elsewhere) == before
-    assert hindsight("import", "--as", "knowledge", "manual.md", "--bank", elsewhere, "--json").json == {"manual.md": {"unchanged": 1}}
+    assert hindsight("import", "--as", "knowledge", "manual.md", "--bank", elsewhere, "--json").json == {
+        "manual.md": {"unchanged": 1}
+    }
 
 
-def test_a_generated_transcript_for_measuring_is_imported(db: Database, bank: str, hindsight: CommandLine, tmp_path: Path) -> None:
+def test_a_generated_transcript_for_measuring_is_imported(
+    db: Database, bank: str, hindsight: CommandLine, tmp_path: Path
+) -> None:
     tool = Path(__file__).parents[2] / "tools" / "generate_transcript.py"
     made = subprocess.run([sys.executable, tool, "300", "7"], capture_output=True, check=True).stdout
     (tmp_path / "t.jsonl").write_bytes(made)

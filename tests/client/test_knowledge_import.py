@@ -45,11 +45,13 @@ The display shows a code:
 
 
 @pytest.fixture
-def hindsight(
-    shared_url: str, bank: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> CommandLine:
+def hindsight(shared_url: str, bank: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> CommandLine:
     monkeypatch.chdir(tmp_path)
-    for name, value in {"DATABASE_URL": shared_url, "HINDSIGHT_EMBEDDING_PROVIDER": "none", "HINDSIGHT_BANK": bank}.items():
+    for name, value in {
+        "DATABASE_URL": shared_url,
+        "HINDSIGHT_EMBEDDING_PROVIDER": "none",
+        "HINDSIGHT_BANK": bank,
+    }.items():
         monkeypatch.setenv(name, value)
     return CommandLine(shared_url, bank, tmp_path, capsys)
 
@@ -84,14 +86,19 @@ def test_a_document_is_split_at_its_headings_and_each_passage_begins_with_them()
     assert front == {"title": "Coffee machine 咖啡机", "version": "2"}
 
 
-@pytest.mark.parametrize("sentence", ["The pump needs {} seconds to fill the boiler with water. ", "水泵需要{}秒才能将锅炉注满水，然后才会开始加热。"])
+@pytest.mark.parametrize(
+    "sentence",
+    ["The pump needs {} seconds to fill the boiler with water. ", "水泵需要{}秒才能将锅炉注满水，然后才会开始加热。"],
+)
 def test_a_long_section_is_split_between_sentences_within_the_bound(sentence: str) -> None:
     text = "# Pump\n\n" + "".join(sentence.format(number) for number in range(120))
     found = contents(text)
     assert len(found) > 3
     assert all(tokens(one) <= MOST + 60 for one in found)
     assert all(one.rstrip().endswith((".", "。")) for one in found)
-    assert "".join(one.removeprefix("Pump\n") for one in found).replace(" ", "") == text.removeprefix("# Pump\n\n").replace(" ", "")
+    assert "".join(one.removeprefix("Pump\n") for one in found).replace(" ", "") == text.removeprefix(
+        "# Pump\n\n"
+    ).replace(" ", "")
 
 
 @pytest.mark.parametrize("block", [
@@ -147,7 +154,9 @@ def test_no_passage_is_too_long_or_blank_whatever_the_text(text: str) -> None:
 # ---- importing -----------------------------------------------------------------------------------------
 
 
-def test_passages_become_knowledge_that_does_not_decay(db: Database, bank: str, hindsight: CommandLine, tmp_path: Path) -> None:
+def test_passages_become_knowledge_that_does_not_decay(
+    db: Database, bank: str, hindsight: CommandLine, tmp_path: Path
+) -> None:
     (tmp_path / "manual.md").write_text(MANUAL)
     assert imported(hindsight, "manual.md") == {"manual.md": {"stored": 3}}
     water = next(row for content, row in live(db, bank).items() if "1.8" in content)
@@ -162,7 +171,9 @@ def test_passages_become_knowledge_that_does_not_decay(db: Database, bank: str, 
     assert db.call("documents", bank=bank) == [{"document": "manual.md", "memories": 3}]
 
 
-def test_a_document_that_changed_is_imported_in_place(db: Database, bank: str, hindsight: CommandLine, tmp_path: Path) -> None:
+def test_a_document_that_changed_is_imported_in_place(
+    db: Database, bank: str, hindsight: CommandLine, tmp_path: Path
+) -> None:
     path = tmp_path / "manual.md"
     path.write_text(MANUAL)
     imported(hindsight, "manual.md")
@@ -208,7 +219,9 @@ def test_what_is_in_the_document_again_is_restored_but_not_what_somebody_forgot(
     assert again["memory_id"] == refund["memory_id"]
 
 
-def test_passages_that_moved_stay_and_know_their_place(db: Database, bank: str, hindsight: CommandLine, tmp_path: Path) -> None:
+def test_passages_that_moved_stay_and_know_their_place(
+    db: Database, bank: str, hindsight: CommandLine, tmp_path: Path
+) -> None:
     path, long = tmp_path / "faq.md", "很长的一段文字，" * 45
     path.write_text(f"# FAQ\n\n{long}一。\n\n{long}二。\n")
     imported(hindsight, "faq.md")
@@ -225,7 +238,13 @@ def test_passages_that_moved_stay_and_know_their_place(db: Database, bank: str, 
 def test_a_directory_is_imported_whole_and_what_left_it_is_forgotten(
     db: Database, bank: str, hindsight: CommandLine, tmp_path: Path
 ) -> None:
-    for name, text in {"docs/a.md": "# A\n\nAlpha.", "docs/sub/b.txt": "Beta 贝塔。", "docs/.git/c.md": "# C\n\nhidden", "docs/d.png": "x", "e.md": "# E\n\nEcho."}.items():
+    for name, text in {
+        "docs/a.md": "# A\n\nAlpha.",
+        "docs/sub/b.txt": "Beta 贝塔。",
+        "docs/.git/c.md": "# C\n\nhidden",
+        "docs/d.png": "x",
+        "e.md": "# E\n\nEcho.",
+    }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     assert imported(hindsight, "docs", "e.md").keys() == {"docs/a.md", "docs/sub/b.txt", "e.md"}
@@ -233,14 +252,19 @@ def test_a_directory_is_imported_whole_and_what_left_it_is_forgotten(
     assert imported(hindsight, "docs")["docs/sub/b.txt"] == {"removed": 1}
     assert set(live(db, bank)) == {"A\nAlpha.", "E\nEcho."}
     assert imported(hindsight, str(tmp_path / "docs")) == {"docs/a.md": {"unchanged": 1}}
-    assert imported(hindsight, str(tmp_path), "--root", str(tmp_path)) == {"docs/a.md": {"unchanged": 1}, "e.md": {"unchanged": 1}}
+    assert imported(hindsight, str(tmp_path), "--root", str(tmp_path)) == {
+        "docs/a.md": {"unchanged": 1},
+        "e.md": {"unchanged": 1},
+    }
 
 
 def test_an_import_of_documents_that_is_killed_is_finished_by_the_next(
     db: Database, bank: str, hindsight: CommandLine, tmp_path: Path
 ) -> None:
     path = tmp_path / "manual.md"
-    path.write_text("\n\n".join(f"# Part {number}\n\nIt has {number} screws. 有 {number} 颗螺丝。" for number in range(400)))
+    path.write_text(
+        "\n\n".join(f"# Part {number}\n\nIt has {number} screws. 有 {number} 颗螺丝。" for number in range(400))
+    )
 
     def some() -> bool:
         return len(live(db, bank)) > 0
@@ -254,7 +278,11 @@ def test_an_import_of_documents_that_is_killed_is_finished_by_the_next(
 
 @pytest.mark.parametrize(
     ("name", "content", "says"),
-    [("nowhere.md", None, "no such file"), ("latin.md", b"caf\xe9", "not UTF-8"), ("binary.txt", b"a\0b", "holds a NUL")],
+    [
+        ("nowhere.md", None, "no such file"),
+        ("latin.md", b"caf\xe9", "not UTF-8"),
+        ("binary.txt", b"a\0b", "holds a NUL"),
+    ],
 )
 def test_a_document_that_cannot_be_read_is_told_before_anything_is_done(
     db: Database, bank: str, hindsight: CommandLine, tmp_path: Path, name: str, content: bytes | None, says: str
@@ -267,7 +295,9 @@ def test_a_document_that_cannot_be_read_is_told_before_anything_is_done(
     assert live(db, bank) == {}
 
 
-def test_the_same_passage_in_two_documents_is_one_memory(db: Database, bank: str, hindsight: CommandLine, tmp_path: Path) -> None:
+def test_the_same_passage_in_two_documents_is_one_memory(
+    db: Database, bank: str, hindsight: CommandLine, tmp_path: Path
+) -> None:
     text = f"# Licence\n\n{uuid.uuid4()} may be used freely."
     for name in ("a.md", "b.md"):
         (tmp_path / name).write_text(text)
