@@ -21,6 +21,14 @@ CREATE OR REPLACE FUNCTION hindsight._line_sum(line text)
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN ('x' || pg_catalog.left(pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to(line, 'UTF8')), 'hex'), 15))::bit(60)::bigint;
 
+-- _row_versions: a number that is another once a turn of the time is added, changed or gone: of each row, where it lies and who wrote it.
+-- A tenth of the work of a checksum, for the moment in which everybody waits.
+CREATE OR REPLACE FUNCTION hindsight._row_versions(since timestamptz, until timestamptz)
+  RETURNS numeric
+  LANGUAGE sql STABLE
+RETURN (SELECT sum(pg_catalog.hashtextextended(t.ctid::text, t.xmin::text::bigint)) FROM hindsight.turn AS t
+        WHERE t.logged_at >= _row_versions.since AND t.logged_at < _row_versions.until);
+
 -- turn_months: the months that have turns, by bank: how many, how many of them wait to be distilled, and whether the month is over.
 -- before: only months before this one's. Raises HM003 (not an operator).
 CREATE OR REPLACE FUNCTION hindsight.turn_months(before date DEFAULT NULL)
@@ -72,8 +80,8 @@ COMMENT ON FUNCTION hindsight.month_lines(text, date, text, integer, integer) IS
 
 -- archive_month: drops a month's turns, of all banks, once they are in files. files: a JSON array with {bank, location, digest, turns,
 -- checksum} for each bank that has turns in the month: digest is the file's SHA-256 in hexadecimal, checksum the sum of the first 60
--- bits of the SHA-256 of each line. Under a lock that no turn passes, each bank's turns are counted and summed again, and must agree. What
--- memories were made of them still say so (sources), with the location. Nobody reads or logs turns meanwhile.
+-- bits of the SHA-256 of each line. Each bank's turns are counted and summed again, and must agree; then, under a lock that nobody
+-- reads or logs turns under, it is made sure that none of them was changed since. Memories that were made of them still say so (sources).
 -- Raises HM003 (not an operator), HM004 (no such month, it is not over, or files that are none), HM006 (turns that are not distilled, or
 -- are in no file), 55P03 (the lock was not to be had within five seconds: try again).
 CREATE OR REPLACE FUNCTION hindsight.archive_month(month date, files jsonb)
@@ -88,6 +96,7 @@ DECLARE
   since constant timestamptz := (_month(archive_month.month)).since;
   name constant text := 'turn_' || to_char(since, 'YYYY_MM');
   until constant timestamptz := (_month(archive_month.month)).until;
+  versions numeric;
   one record;
 BEGIN
   PERFORM _check_operator();
@@ -98,11 +107,16 @@ BEGIN
     RAISE EXCEPTION 'files must be a JSON array, got %', coalesce('a JSON ' || jsonb_typeof(archive_month.files), 'NULL')
       USING ERRCODE = 'HM004', HINT = 'A {bank, location, digest, turns, checksum} for each bank with turns in the month; hindsight archive makes them.';
   END IF;
-  LOCK TABLE ONLY hindsight.turn IN ACCESS EXCLUSIVE MODE;
+  IF current_setting('transaction_isolation') <> 'read committed' THEN -- it would not see what others have logged
+    RAISE EXCEPTION 'archive_month does not run in a transaction that is %', current_setting('transaction_isolation')
+      USING ERRCODE = 'HM004', HINT = 'Call it in one that is READ COMMITTED, the default.';
+  END IF;
+  PERFORM pg_advisory_xact_lock(hashtextextended('hindsight.archive', 0)); -- one at a time
   IF to_regclass('hindsight.' || name) IS NULL THEN
     RAISE EXCEPTION 'there are no turns of the month %', to_char(since, 'YYYY-MM')
       USING ERRCODE = 'HM004', HINT = 'SELECT * FROM hindsight.turn_months() lists the months.';
   END IF;
+  versions := _row_versions(since, until);
   FOR one IN
     SELECT b.bank_id, b.name, b.distil_mode, f.location, f.digest, f.turns AS said, f.checksum AS said_sum, c.turns, c.checksum, c.waiting
     FROM (SELECT t.bank_id, count(*) AS turns, sum(_line_sum(_turn_line(t))) AS checksum,
@@ -140,6 +154,11 @@ BEGIN
     FROM (SELECT t.bank_id, t.session_id, count(*) AS waiting FROM turn AS t
           WHERE t.logged_at >= since AND t.logged_at < until AND t.distilled_at IS NULL GROUP BY t.bank_id, t.session_id) AS w
     WHERE s.bank_id = w.bank_id AND s.session_id = w.session_id;
+  LOCK TABLE ONLY hindsight.turn IN ACCESS EXCLUSIVE MODE;
+  IF _row_versions(since, until) IS DISTINCT FROM versions THEN
+    RAISE EXCEPTION 'turns of the month % were changed meanwhile', to_char(since, 'YYYY-MM')
+      USING ERRCODE = 'HM006', HINT = 'Nothing is dropped. Run hindsight archive again.';
+  END IF;
   EXECUTE format('ALTER TABLE hindsight.turn DETACH PARTITION hindsight.%I', name);
   EXECUTE format('DROP TABLE hindsight.%I', name);
 END

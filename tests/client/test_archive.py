@@ -6,6 +6,7 @@ import gzip
 import json
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,42 @@ def test_nothing_is_dropped_unless_every_turn_is_in_a_file(
         assert len(turns(own)) == 2 * len(SAID)
         client.archive_month(month, files)
     assert turns(own) == []
+
+
+@pytest.mark.parametrize("change", [
+    "SELECT hindsight.log_turn('alice', 's1', 'user', 'late')",
+    "UPDATE hindsight.turn SET content = '[erased]' WHERE sequence = 2",
+    "DELETE FROM hindsight.turn WHERE sequence = 3",
+])  # fmt: skip
+def test_a_turn_that_changes_while_a_month_is_archived_keeps_it_from_being_dropped(
+    own: Database, hindsight: CommandLine, tmp_path: Path, change: str
+) -> None:
+    say(own, "alice", SAID, "2026-03")
+    month = own.value("SELECT '2026-03-01'::date")
+    writer = Database(own.url)
+    with ThreadPoolExecutor() as pool, Hindsight.connect(own.url) as client:
+        file = archive_file(client, "alice", month, tmp_path).as_dict()
+        writer.rows("BEGIN")
+        writer.rows(change)
+        writer.rows("UPDATE hindsight.turn SET logged_at = '2026-03-11' WHERE content = 'late'")
+        archiving = pool.submit(client.archive_month, month, [file])
+        while not own.value(
+            "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        ):
+            assert not archiving.done()
+        writer.rows("COMMIT")
+        with pytest.raises(Conflict, match="changed meanwhile"):
+            archiving.result()
+        assert own.value("SELECT count(*) FROM hindsight.turn_archive") == 0
+        assert len(turns(own)) >= 3
+    writer.close()
+
+
+def test_a_month_is_not_archived_from_an_old_snapshot(own: Database, hindsight: CommandLine) -> None:
+    say(own, "alice", SAID, "2026-03")
+    with pytest.raises(psycopg.Error, match="repeatable read"), own.connection.transaction():
+        own.rows("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        own.rows("SELECT * FROM hindsight.archive_month('2026-03-01', '[]')")
 
 
 def test_a_file_that_is_there_is_never_overwritten(own: Database, hindsight: CommandLine, tmp_path: Path) -> None:
