@@ -7,7 +7,6 @@ database drops a month in one transaction, and only if its turns are those of th
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import gzip
 import hashlib
 import os
@@ -70,6 +69,8 @@ def _file_name(bank: str) -> str:
 @contextlib.contextmanager
 def _locked(part: Path) -> Iterator[IO[bytes]]:
     """The file that is being written, locked and empty: what a killed process has left there is begun anew."""
+    import fcntl  # only where an archive is written: not every system has it
+
     with part.open("ab") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -12,7 +12,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hindsight import errors, tables
 from hindsight.command import COMMON, Common, note, show
-from hindsight.documents_import import find_documents, import_document, missing_documents, read_passages
 from hindsight.importing import BadRecord, Importer, Report
 from hindsight.sources import Source
 from hindsight.sync_client import Hindsight
@@ -84,6 +83,8 @@ def import_files(
 
 
 def _import_knowledge(paths: Sequence[Path], root: Path, common: Common) -> int:
+    from hindsight.documents_import import find_documents, import_document, missing_documents, read_passages  # slow
+
     documents = find_documents(paths, root)
     read_first = {
         name: read_passages(path) for name, path in documents.items()

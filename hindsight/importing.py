@@ -56,6 +56,7 @@ class Importer:
         self._characters = 0
         self._memories = list[Dumped]()
         self._known = dict[str, dict[str, list[Imported]]]()
+        self._told = set[tuple[str, str, str]]()
         self._seen = set[str]()
         self._to_close = set[str]()
 
@@ -150,8 +151,10 @@ class Importer:
             for one in self._client.imported(self._bank, dumped.document):
                 known[one.place or ""].append(one)
         before = self._known[dumped.document].get(dumped.item, [])
-        if any(one.content == dumped.given["content"] for one in before):
+        told = (dumped.document, dumped.item, dumped.given["content"])
+        if told in self._told or any(one.content == dumped.given["content"] for one in before):
             return None
+        self._told.add(told)
         metadata = dict(dumped.given.get("metadata") or {})
         if metadata.get("document") != dumped.document:
             theirs = {f"{dumped.document}.{name}": metadata[name] for name in ("document", "place") if name in metadata}

@@ -236,7 +236,8 @@ def _own(line: Any, numbering: _Numbering) -> Iterator[tuple[str | None, dict[st
 
 
 def _own_memory(line: dict[str, Any]) -> Iterator[tuple[None, dict[str, Any], str | None, str | None]]:
-    is_gone = any(line.get(name) for name in ("deleted_at", "superseded_by", "archived_at"))
+    is_gone = any(line.get(name) for name in ("deleted_at", "superseded_by", "archived_at", "completed_at"))
+    is_gone = is_gone or line.get("pending_reason") not in (None, "low confidence")  # confidence says that by itself
     expires_at = line.get("expires_at")
     if is_gone or (expires_at and datetime.fromisoformat(moment(expires_at, "expires_at")) <= datetime.now(UTC)):
         return

@@ -223,8 +223,8 @@ def test_a_turn_that_changes_while_a_month_is_archived_keeps_it_from_being_dropp
 
 def test_a_month_is_not_archived_from_an_old_snapshot(own: Database, hindsight: CommandLine) -> None:
     say(own, "alice", SAID, "2026-03")
-    with pytest.raises(psycopg.Error, match="repeatable read"), own.connection.transaction():
-        own.rows("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    own.rows("SET default_transaction_isolation = 'repeatable read'")
+    with pytest.raises(psycopg.Error, match="repeatable read"):
         own.rows("SELECT * FROM hindsight.archive_month('2026-03-01', '[]')")
 
 

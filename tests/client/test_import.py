@@ -561,6 +561,10 @@ def test_what_was_exported_is_imported_elsewhere_with_its_turns_and_live_memorie
     db.call("store", bank=bank, content="MySQL 8.4", slot="db", type="decision", tags=["project"])
     gone = db.one("store", bank=bank, content="will be forgotten")["memory_id"]
     db.call("forget", bank=bank, memory_id=gone, reason="x")
+    todo = db.one("store", bank=bank, content="renew the permit", type="todo")["memory_id"]
+    db.call("complete", bank=bank, memory_id=todo)
+    doubted = db.one("store", bank=bank, content="made of it", derived_from=[todo])["memory_id"]
+    db.call("forget", bank=bank, memory_id=todo, reason="x")
     (tmp_path / "manual.md").write_text("# A\n\n一段。\n")
     hindsight("import", "--as", "knowledge", "manual.md")
     assert hindsight("export", "all.jsonl.gz").code == 0
@@ -574,7 +578,10 @@ def test_what_was_exported_is_imported_elsewhere_with_its_turns_and_live_memorie
     assert {one["content"]: one["slot"] for one in memories(db, elsewhere)} == {
         one["content"]: one["slot"] for one in memories(db, bank)
     }
-    assert "will be forgotten" not in db.contents(elsewhere)
+    assert not {"will be forgotten", "renew the permit", "made of it"} & {
+        one["content"] for one in db.call("state", bank=elsewhere)
+    }
+    assert db.one("get", bank=bank, memory_id=doubted)["state"] == "pending"
     before = memories(db, elsewhere)
     again = hindsight("import", "all.jsonl.gz", "--bank", elsewhere, "--json").json
     assert (again["turns"], list(again["memories"])) == ({"logged already": 3}, ["there already"])
