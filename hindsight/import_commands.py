@@ -109,7 +109,7 @@ def _import_knowledge(paths: Sequence[Path], root: Path, common: Common) -> int:
 
 def ensure_bank(client: Hindsight, bank: str) -> None:
     """Makes the bank if it is not there yet."""
-    if bank not in [one.bank for one in client.status()]:
+    if bank not in [one.bank for one in client.banks() if one.rights]:
         client.create_bank(bank)
         note(f"made the bank {bank!r}")
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import uuid
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +234,25 @@ def test_an_import_that_is_killed_again_and_again_loses_no_turn_and_doubles_none
     assert db.value(
         "SELECT count(*) FROM hindsight.session JOIN hindsight.bank b USING (bank_id) WHERE b.name = %s AND closed_at IS NULL", (bank,)
     ) == 0  # fmt: skip
+
+
+def test_a_writer_imports_and_a_reader_may_not(
+    db: Database,
+    bank: str,
+    hindsight: CommandLine,
+    tmp_path: Path,
+    login: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = write(tmp_path / "talk.jsonl", own("记住：x"))
+    for rights, code in (("reader", 5), ("writer", 0)):
+        url = login(db.url, "hindsight_app")
+        name = url.partition("://")[2].partition("@")[0]
+        db.call("grant_access", bank=bank, principal=name, rights=rights)
+        monkeypatch.setenv("DATABASE_URL", url)
+        assert hindsight("import", path).code == code
+        assert len(turns(db, bank)) == (code == 0)
+        assert hindsight("export").code == 5
 
 
 # ---- ChatGPT and Claude --------------------------------------------------------------------------------
