@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 MOST = 400  # tokens of a passage, about: most embedding models look at 512
 LEAST = 40  # a last piece of fewer tokens goes with the one before
 LIMIT = 9000  # characters of a passage: a memory takes 10,000
+_TAG = 60  # characters of a heading that is a tag too: a longer one is a sentence
 _PATH = 300  # characters of headings in a passage
 _SEPARATOR = " › "
 
@@ -59,7 +60,7 @@ def read_document(text: str, *, is_markdown: bool) -> tuple[list[Passage], dict[
         for body in _packed(blocks):
             places[heading] += 1
             content = f"{heading[-_PATH:]}\n{body}" if heading else body
-            labelled = tuple(dict.fromkeys([*tags, *(one[:100] for one in path)]))[:100]
+            labelled = tuple(dict.fromkeys([*tags, *(one for one in path if len(one) <= _TAG)]))[:100]
             passages.append(Passage(content, body, heading, places[heading], labelled))
     return passages, front
 
