@@ -69,6 +69,7 @@ _TEXTS = {
     "task",
     "purpose",
     "policy",
+    "document",
 }
 _NEEDED = {"bank", "memory_id", "from_id", "to_id", "memory_ids", "message", "role", "finding"}
 _NEEDED_BY = {
@@ -109,12 +110,13 @@ _WHOLE_NUMBERS = {
     "budget",
 }
 _FLAGS = {"include_pending", "dry_run", "is_ending"}
-_JSON = ("metadata", "tool_calls", "aliases", "turns", "before", "memories", "value", "patterns")
+_JSON = ("metadata", "tool_calls", "aliases", "turns", "before", "memories", "value", "patterns", "files")
 _DURATIONS = ("ttl", "lease", "after_idle", "every")
 _EXPRESSIONS = {
     **{name: f"CAST(:{name} AS jsonb)" for name in _JSON},
     # as text: asyncpg takes no text for an interval
     **{name: f"CAST(CAST(:{name} AS text) AS interval)" for name in _DURATIONS},
+    "month": "CAST(CAST(:month AS text) AS date)",
 }
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")

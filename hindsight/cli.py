@@ -14,6 +14,7 @@ from cyclopts import App, CycloptsError, Parameter
 from sqlalchemy.exc import SQLAlchemyError
 
 from hindsight import errors, tables
+from hindsight.archive_commands import archive, export
 from hindsight.audit_commands import audit
 from hindsight.calls import translated
 from hindsight.command import (
@@ -29,6 +30,7 @@ from hindsight.config import load_settings
 from hindsight.database import database_url, head, migrate, migration_script
 from hindsight.embedding import embedding_provider
 from hindsight.evaluation_commands import eval_recall
+from hindsight.import_commands import import_files
 from hindsight.life_commands import complete, confirm, diff, forget, history, pending, reject, restore, state
 from hindsight.measuring_commands import bench_recall, stress_memories
 from hindsight.memory_commands import get, recall, should_recall, store
@@ -77,6 +79,9 @@ GROUPS: dict[str, tuple[Callable[..., object], ...]] = {
 for group, commands in GROUPS.items():
     for command in commands:
         app.command(command, group=group)
+app.command(import_files, name="import", group="Conversations and documents")
+app.command(archive, group="Conversations and documents")
+app.command(export, group="Conversations and documents")
 app.command(eval_recall, name="eval")
 app.command(bench_recall, name="bench")
 app.command(stress_memories, name="stress")

@@ -67,16 +67,7 @@ def _locomo(conversations: Any) -> Iterator[Corpus]:
     """LoCoMo (Maharana et al. 2024): a corpus for each conversation, a passage for each turn."""
     for number, item in enumerate(conversations, 1):
         corpus = Corpus(item.get("sample_id") or f"conversation-{number}")
-        sessions = [name for name in item["conversation"] if re.fullmatch(r"session_\d+", name)]
-        before = None
-        for session in sorted(sessions, key=lambda name: int(name.removeprefix("session_"))):
-            began = datetime.strptime(item["conversation"][f"{session}_date_time"], _LOCOMO_TIME).replace(tzinfo=UTC)
-            for number_in_session, turn in enumerate(item["conversation"][session]):
-                caption = f" [image: {turn['blip_caption']}]" if turn.get("blip_caption") else ""
-                content = f"{turn['speaker']}: {turn['text']}{caption}"
-                said = began + timedelta(seconds=number_in_session)  # only the session's time is known
-                corpus.passages.append(Passage(turn["dia_id"], content, before, session, said))
-                before = content
+        corpus.passages += locomo_passages(item["conversation"])
         known = {passage.passage_id for passage in corpus.passages}
         for asked in item["qa"]:
             gold = known.intersection(_EVIDENCE.findall(" ".join(asked.get("evidence") or [])))
@@ -84,6 +75,20 @@ def _locomo(conversations: Any) -> Iterator[Corpus]:
                 category = _LOCOMO_CATEGORIES[asked["category"]]
                 corpus.questions.append(Question(asked["question"], frozenset(gold), category))
         yield corpus
+
+
+def locomo_passages(conversation: Any) -> Iterator[Passage]:
+    """The turns of one of LoCoMo's conversations, in their order: "speaker: text [image: caption]"."""
+    sessions = [name for name in conversation if re.fullmatch(r"session_\d+", name)]
+    before = None
+    for session in sorted(sessions, key=lambda name: int(name.removeprefix("session_"))):
+        began = datetime.strptime(conversation[f"{session}_date_time"], _LOCOMO_TIME).replace(tzinfo=UTC)
+        for number_in_session, turn in enumerate(conversation[session]):
+            caption = f" [image: {turn['blip_caption']}]" if turn.get("blip_caption") else ""
+            content = f"{turn['speaker']}: {turn['text']}{caption}"
+            said = began + timedelta(seconds=number_in_session)  # only the session's time is known
+            yield Passage(turn["dia_id"], content, before, session, said)
+            before = content
 
 
 def _squad(file: Any) -> Iterator[Corpus]:

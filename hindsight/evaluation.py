@@ -80,8 +80,9 @@ def evaluate(
 ) -> Report:
     """Loads each corpus into a bank of its own, named eval-…, and asks its questions.
 
-    as_turns: the passages are logged as turns of their sessions, which a worker distils verbatim. Decay and type weights are neutral there, and no threshold cuts. channels: None means every one that the client's
-    embedding model, or the lack of one, allows. Raises InvalidArgument for one that it does not.
+    Decay and type weights are neutral there, and no threshold cuts. channels: None means every one that the client's
+    embedding model, or the lack of one, allows. as_turns: the passages are logged as turns of their sessions, which a
+    worker distils verbatim. Raises InvalidArgument for a channel that the model does not allow.
     """
     asked = _measurable(channels, client.embedder)
     run = f"eval-{uuid.uuid4().hex[:6]}"

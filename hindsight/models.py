@@ -337,10 +337,33 @@ class TurnArchive(Base):
         ForeignKey("hindsight.bank.bank_id", name="turn_archive_bank_id_fkey"), primary_key=True
     )
     month: Mapped[date] = mapped_column(Date, primary_key=True, comment="Its first day.")
+    location: Mapped[str] = mapped_column(
+        Text, primary_key=True, comment="Where the file was put, as whoever archived it said."
+    )
     turns: Mapped[int] = mapped_column(BigInteger)
-    location: Mapped[str] = mapped_column(Text, comment="Where the file was put, as whoever archived it said.")
     digest: Mapped[bytes] = mapped_column(LargeBinary, comment="SHA-256 of the file.")
     archived_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
+
+
+class SessionArchive(Base):
+    __tablename__ = "session_archive"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["bank_id", "session_id"],
+            ["hindsight.session.bank_id", "hindsight.session.session_id"],
+            name="session_archive_session_fkey",
+        ),
+        {"comment": "Which turns of a session were put into files: one that is logged again is no new one."},
+    )
+
+    bank_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    session_id: Mapped[str] = mapped_column(Text, primary_key=True)
+    month: Mapped[date] = mapped_column(Date, primary_key=True)
+    sequences: Mapped[list[int]] = mapped_column(ARRAY(Integer), comment="Their places in the session, in order.")
+    turn_keys: Mapped[list[int | None]] = mapped_column(
+        ARRAY(BigInteger),
+        comment="A hash of the turn_id of each, NULL where it had none, in the order of the sequences.",
+    )
 
 
 class WorkingValue(Base):
@@ -422,6 +445,12 @@ class Memory(_MemoryColumns, Base):
         ),
         Index("memory_recency_idx", "bank_id", "confirmed_at", postgresql_where=text(LIVE)),
         Index("memory_changed_idx", "bank_id", "changed_at"),
+        Index(
+            "memory_document_idx",
+            "bank_id",
+            text("(metadata ->> 'document')"),
+            postgresql_where=text("metadata ? 'document'"),
+        ),
         Index(
             "memory_session_idx",
             "bank_id",

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import date
 from typing import Any, cast
 from uuid import UUID
 
@@ -14,8 +15,9 @@ from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
 
 from hindsight.caller import AsyncCaller
-from hindsight.calls import Duration, Labels, Moment, stated, translated, vector
+from hindsight.calls import Duration, Labels, Moment, acting_for, call, stated, translated, vector
 from hindsight.results import (
+    ArchivedTurns,
     Bank,
     BankStatus,
     Erased,
@@ -28,6 +30,8 @@ from hindsight.results import (
     Redaction,
     SampledMemory,
     Tag,
+    TurnLine,
+    TurnMonth,
     UndecidedPair,
     UpkeepTurn,
     Versions,
@@ -216,6 +220,37 @@ class AsyncOperations(AsyncCaller):
     async def erase_bank(self, bank: str, reason: str) -> list[Erased]:
         """Removes all that a bank holds, for good: nothing restores it. For its owner. Returns what was removed."""
         return await self._rows(Erased, "erase_bank", bank=bank, reason=stated(reason, "erase_bank"))
+
+    async def turn_months(self) -> list[TurnMonth]:
+        """The months that have turns, by bank: how many, and how many wait to be distilled. For operators."""
+        return await self._rows(TurnMonth, "turn_months")
+
+    async def month_lines(
+        self, bank: str, month: date, after_session: str = "", after_sequence: int = 0, most: int = 1000
+    ) -> list[TurnLine]:
+        """The turns of a bank and a month as lines of an archive: so many after the one named. For operators."""
+        after = {"after_session": after_session, "after_sequence": after_sequence}
+        return await self._rows(TurnLine, "month_lines", bank=bank, month=month.isoformat(), **after, most=most)
+
+    async def archive_month(self, month: date, files: Sequence[Mapping[str, Any]]) -> list[ArchivedTurns]:
+        """Drops a month of turns, of all banks, once files hold them: see `hindsight archive`. For operators.
+
+        files: for each bank its bank, location, digest, turns and checksum. Conflict where they do not hold all.
+        """
+        return await self._rows(ArchivedTurns, "archive_month", month=month.isoformat(), files=files)
+
+    async def export_bank(self, bank: str) -> AsyncIterator[dict[str, Any]]:
+        """All that is known of a bank: every row of every table, with its `table`, one by one. For its owner."""
+        statement, parameters = call("export_bank", {"bank": bank})
+        try:
+            async with self.engine.connect() as connection:
+                if self._principal is not None:
+                    await connection.execute(acting_for(self._principal))
+                streamed = await connection.stream(statement, parameters)
+                async for row in streamed:
+                    yield row[0]
+        except (SQLAlchemyError, OSError) as error:
+            raise translated(error) from None
 
     async def embed_pending(self, bank: str, batch_size: int = 64) -> int:
         """Embeds the memories of a bank that have no embedding yet. Returns how many it embedded."""

@@ -411,6 +411,47 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """A memory that came from a document or a dump, with its place there. `state`: as of a Memory, or deleted."""
+
+    memory_id: UUID
+    place: str | None
+    content: str
+    state: str
+    metadata: dict[str, Any]
+    forgotten_reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnMonth:
+    """The turns of a bank that were logged in a month (its first day, UTC); `waiting`: those not distilled yet."""
+
+    month: date
+    bank: str
+    turns: int
+    waiting: int
+    is_over: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnLine:
+    """A turn as it stands in an archive, with its place."""
+
+    session_id: str
+    sequence: int
+    line: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchivedTurns:
+    """What archive_month put away of a bank, and where it is now."""
+
+    bank: str
+    turns: int
+    location: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedSession:
     """A session that waits to be distilled. `state`: failed, claimed, due, waiting (for more turns) or off."""
 

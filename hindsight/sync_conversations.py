@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from hindsight.calls import Duration, Labels, Moment
 from hindsight.results import (
     ClaimedSession,
     DistilledMemory,
+    Imported,
     LoggedTurn,
     QueuedSession,
     Source,
@@ -57,6 +58,19 @@ class Conversations(Operations):
         """
         return self._rows(LoggedTurn, "log_turns", bank=bank, session_id=session_id, turns=turns)
 
+    def log_sessions(
+        self, bank: str, sessions: Mapping[str, Sequence[Mapping[str, Any]]]
+    ) -> dict[str, list[LoggedTurn]]:
+        """Keeps turns of several sessions, as `log_turns` does those of one: all, or none when one is refused."""
+        ids = sorted(sessions)  # in one order for every writer, so that no two of them deadlock
+        calls = [{"bank": bank, "session_id": one, "turns": sessions[one]} for one in ids]
+        found = self._transaction("log_turns", calls)
+        return {one: [LoggedTurn(**row) for row in rows] for one, rows in zip(ids, found, strict=True)}
+
+    def close_sessions(self, bank: str, session_ids: Iterable[str]) -> None:
+        """Says that several conversations are over, as `close_session` does of one."""
+        self._transaction("close_session", [{"bank": bank, "session_id": one} for one in sorted(session_ids)])
+
     def close_session(self, bank: str, session_id: str) -> None:
         """Says that a conversation is over: it is distilled at once, and summarised. A turn opens it again."""
         self._value("close_session", bank=bank, session_id=session_id)
@@ -73,6 +87,15 @@ class Conversations(Operations):
     def sources(self, bank: str, memory_id: UUID | str) -> list[Source]:
         """The turns that a memory was distilled from, as they were said, the oldest first."""
         return self._rows(Source, "sources", bank=bank, memory_id=memory_id)
+
+    def imported(self, bank: str, document: str) -> list[Imported]:
+        """The memories that came from a document, or a dump of that name, with their places in it and their states."""
+        return self._rows(Imported, "imported", bank=bank, document=document)
+
+    def documents(self, bank: str) -> dict[str, int]:
+        """What the memories of a bank were imported from, with how many of each."""
+        rows = (self._transaction("documents", [{"bank": bank}]))[0]
+        return {row["document"]: row["memories"] for row in rows}
 
     def set_distilling(
         self,

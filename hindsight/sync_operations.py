@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from typing import Any, cast
 from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from hindsight.calls import Duration, Labels, Moment, stated, translated, vector
+from hindsight.calls import Duration, Labels, Moment, acting_for, call, stated, translated, vector
 from hindsight.results import (
+    ArchivedTurns,
     Bank,
     BankStatus,
     Erased,
@@ -23,6 +25,8 @@ from hindsight.results import (
     Redaction,
     SampledMemory,
     Tag,
+    TurnLine,
+    TurnMonth,
     UndecidedPair,
     UpkeepTurn,
     Versions,
@@ -212,6 +216,37 @@ class Operations(Caller):
     def erase_bank(self, bank: str, reason: str) -> list[Erased]:
         """Removes all that a bank holds, for good: nothing restores it. For its owner. Returns what was removed."""
         return self._rows(Erased, "erase_bank", bank=bank, reason=stated(reason, "erase_bank"))
+
+    def turn_months(self) -> list[TurnMonth]:
+        """The months that have turns, by bank: how many, and how many wait to be distilled. For operators."""
+        return self._rows(TurnMonth, "turn_months")
+
+    def month_lines(
+        self, bank: str, month: date, after_session: str = "", after_sequence: int = 0, most: int = 1000
+    ) -> list[TurnLine]:
+        """The turns of a bank and a month as lines of an archive: so many after the one named. For operators."""
+        after = {"after_session": after_session, "after_sequence": after_sequence}
+        return self._rows(TurnLine, "month_lines", bank=bank, month=month.isoformat(), **after, most=most)
+
+    def archive_month(self, month: date, files: Sequence[Mapping[str, Any]]) -> list[ArchivedTurns]:
+        """Drops a month of turns, of all banks, once files hold them: see `hindsight archive`. For operators.
+
+        files: for each bank its bank, location, digest, turns and checksum. Conflict where they do not hold all.
+        """
+        return self._rows(ArchivedTurns, "archive_month", month=month.isoformat(), files=files)
+
+    def export_bank(self, bank: str) -> Iterator[dict[str, Any]]:
+        """All that is known of a bank: every row of every table, with its `table`, one by one. For its owner."""
+        statement, parameters = call("export_bank", {"bank": bank})
+        try:
+            with self.engine.connect() as connection:
+                if self._principal is not None:
+                    connection.execute(acting_for(self._principal))
+                streamed = connection.execution_options(stream_results=True).execute(statement, parameters)
+                for row in streamed:
+                    yield row[0]
+        except (SQLAlchemyError, OSError) as error:
+            raise translated(error) from None
 
     def embed_pending(self, bank: str, batch_size: int = 64) -> int:
         """Embeds the memories of a bank that have no embedding yet. Returns how many it embedded."""

@@ -199,17 +199,30 @@ COMMENT ON COLUMN hindsight.turn.distilled_at IS 'When its memories were stored,
 CREATE TABLE hindsight.turn_archive (
   bank_id bigint NOT NULL,
   month date NOT NULL,
-  turns bigint NOT NULL,
   location text NOT NULL,
+  turns bigint NOT NULL,
   digest bytea NOT NULL,
   archived_at timestamptz DEFAULT now() NOT NULL,
-  PRIMARY KEY (bank_id, month),
+  PRIMARY KEY (bank_id, month, location),
   CONSTRAINT turn_archive_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id)
 );
 COMMENT ON TABLE hindsight.turn_archive IS 'Months of turns that were put into files.';
 COMMENT ON COLUMN hindsight.turn_archive.month IS 'Its first day.';
 COMMENT ON COLUMN hindsight.turn_archive.location IS 'Where the file was put, as whoever archived it said.';
 COMMENT ON COLUMN hindsight.turn_archive.digest IS 'SHA-256 of the file.';
+
+CREATE TABLE hindsight.session_archive (
+  bank_id bigint NOT NULL,
+  session_id text NOT NULL,
+  month date NOT NULL,
+  sequences integer[] NOT NULL,
+  turn_keys bigint[] NOT NULL,
+  PRIMARY KEY (bank_id, session_id, month),
+  CONSTRAINT session_archive_session_fkey FOREIGN KEY (bank_id, session_id) REFERENCES hindsight.session (bank_id, session_id)
+);
+COMMENT ON TABLE hindsight.session_archive IS 'Which turns of a session were put into files: one that is logged again is no new one.';
+COMMENT ON COLUMN hindsight.session_archive.sequences IS 'Their places in the session, in order.';
+COMMENT ON COLUMN hindsight.session_archive.turn_keys IS 'A hash of the turn_id of each, NULL where it had none, in the order of the sequences.';
 
 CREATE TABLE hindsight.working_value (
   bank_id bigint NOT NULL,
@@ -284,6 +297,7 @@ CREATE INDEX memory_valid_idx ON hindsight.memory (bank_id, slot) WHERE deleted_
 CREATE INDEX memory_trivial_idx ON hindsight.memory (bank_id, confirmed_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND importance < 0.3;
 CREATE INDEX memory_unused_idx ON hindsight.memory (bank_id, confirmed_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND importance >= 0.3 AND importance < 0.5 AND confirmations = 0;
 CREATE INDEX memory_changed_idx ON hindsight.memory (bank_id, changed_at);
+CREATE INDEX memory_document_idx ON hindsight.memory (bank_id, (metadata ->> 'document')) WHERE metadata ? 'document';
 COMMENT ON TABLE hindsight.memory IS 'One distilled sentence that is worth keeping. The layer that recall searches.';
 COMMENT ON COLUMN hindsight.memory.version IS '1 when stored, one more at each change.';
 COMMENT ON COLUMN hindsight.memory.slot IS 'Key of a thing that has one value at a time.';

@@ -67,10 +67,10 @@ BEGIN
       USING ERRCODE = 'HM004', HINT = 'For example {"role": "user", "content": "Remember that the port is 2222."}.';
   END IF;
   SELECT k INTO unknown FROM pg_catalog.jsonb_object_keys(given) AS k
-    WHERE k <> ALL ('{role,content,tool_calls,metadata,occurred_at,sequence,turn_id}') LIMIT 1;
+    WHERE k <> ALL ('{role,content,tool_calls,metadata,occurred_at,sequence,turn_id,logged_at,distilled_at}') LIMIT 1;
   IF FOUND THEN
     RAISE EXCEPTION 'a turn has no %', pg_catalog.quote_ident(unknown)
-      USING ERRCODE = 'HM004', HINT = 'It has role, content, tool_calls, metadata, occurred_at, sequence and turn_id.';
+      USING ERRCODE = 'HM004', HINT = 'It has role, content, tool_calls, metadata, occurred_at, sequence and turn_id; from an archive also logged_at and distilled_at.';
   END IF;
   checked.role := given ->> 'role';
   checked.content := coalesce(given ->> 'content', '');
@@ -80,6 +80,8 @@ BEGIN
   BEGIN
     checked.occurred_at := given ->> 'occurred_at';
     checked.sequence := given ->> 'sequence';
+    checked.logged_at := given ->> 'logged_at';
+    checked.distilled_at := given ->> 'distilled_at';
   EXCEPTION WHEN data_exception THEN
     RAISE EXCEPTION 'occurred_at must be a time and sequence a whole number, got % and %', given -> 'occurred_at', given -> 'sequence'
       USING ERRCODE = 'HM004', HINT = 'Leave them out for now, and for the session''s next.';
@@ -93,9 +95,19 @@ BEGIN
     RAISE EXCEPTION 'sequence must lie between 1 and 1000000000, got %', checked.sequence
       USING ERRCODE = 'HM004', HINT = 'Leave it out to add a turn.';
   END IF;
+  IF checked.distilled_at IS NOT NULL AND (checked.logged_at IS NULL OR checked.sequence IS NULL) THEN
+    RAISE EXCEPTION 'a turn that is distilled already has a sequence and a logged_at' USING ERRCODE = 'HM004',
+      HINT = 'distilled_at is for turns that come back from an archive or an export. Leave it out.';
+  END IF;
   RETURN checked;
 END
 $$;
+
+-- _turn_key: what session_archive knows a turn_id by.
+CREATE OR REPLACE FUNCTION hindsight._turn_key(turn_id text)
+  RETURNS bigint
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN pg_catalog.hashtextextended(turn_id, 0);
 
 -- _due: when a session is to be distilled: at once when it was closed, when enough turns wait or one of them said something
 -- explicitly; else when it has been idle for a while. NULL: never.
@@ -112,7 +124,8 @@ END;
 
 -- log_turns: keeps messages of a session, all or none, and returns the place of each, counted from 1. A turn has role, content,
 -- tool_calls, metadata, occurred_at, and what makes logging it again change nothing: a turn_id of the application, or a sequence.
--- Without either it is the session's next. Turns that wait make the session due (set_distilling), and wake the worker.
+-- Without either it is the session's next. A turn that was put into a file (archive_month) is known, and logged no second time; as it
+-- stands in that file, with its logged_at and distilled_at, it comes back to its place and month. Turns that wait make the session due (set_distilling), and wake the worker.
 -- What a bank redacts it redacts here too. Raises HM001, HM003, HM004, HM005, HM006 (another turn has that sequence or that turn_id), HM007.
 CREATE OR REPLACE FUNCTION hindsight.log_turns(bank text, session_id text, turns jsonb)
   RETURNS TABLE (sequence integer, outcome text)
@@ -128,6 +141,9 @@ DECLARE
   given jsonb;
   fresh turn;
   held turn;
+  put_away integer; -- its place in the session, of a turn that is in a file
+  put_away_month date;
+  has_archive boolean;
   is_explicit boolean := false;
   due timestamptz;
 BEGIN
@@ -138,6 +154,7 @@ BEGIN
   END IF;
   PERFORM _open_month(now_at), _open_session(opened.bank_id, log_turns.session_id);
   current := _lock_session(opened.bank_id, log_turns.session_id);
+  has_archive := EXISTS (SELECT FROM session_archive AS a WHERE a.bank_id = opened.bank_id AND a.session_id = current.session_id);
   FOR given IN SELECT t.value FROM jsonb_array_elements(turns) WITH ORDINALITY AS t(value, place) ORDER BY t.place LOOP
     fresh := _turn(given);
     fresh.content := _redacted(opened, 'content', fresh.content);
@@ -152,7 +169,19 @@ BEGIN
       SELECT t.* INTO held FROM turn AS t
         WHERE t.bank_id = opened.bank_id AND t.session_id = current.session_id AND t.sequence = fresh.sequence;
     END IF;
-    IF held.sequence IS NOT NULL THEN
+    put_away := NULL;
+    put_away_month := NULL;
+    IF has_archive AND held.sequence IS NULL THEN
+      SELECT a.sequences[coalesce(array_position(a.turn_keys, _turn_key(fresh.turn_id)), array_position(a.sequences, fresh.sequence))], a.month
+        INTO put_away, put_away_month FROM session_archive AS a
+        WHERE a.bank_id = opened.bank_id AND a.session_id = current.session_id
+          AND (array_position(a.turn_keys, _turn_key(fresh.turn_id)) IS NOT NULL OR array_position(a.sequences, fresh.sequence) IS NOT NULL)
+        LIMIT 1;
+    END IF;
+    IF put_away IS NOT NULL AND fresh.logged_at IS NULL THEN
+      sequence := put_away;
+      outcome := 'logged already';
+    ELSIF held.sequence IS NOT NULL THEN
       IF held.content <> '[erased]' AND ((held.role, held.content, held.tool_calls, coalesce(fresh.sequence, held.sequence))
            IS DISTINCT FROM (fresh.role, fresh.content, fresh.tool_calls, held.sequence)
            OR held.turn_id <> fresh.turn_id) THEN
@@ -165,13 +194,20 @@ BEGIN
     ELSE
       sequence := coalesce(fresh.sequence, current.last_sequence + 1);
       outcome := 'logged';
-      INSERT INTO turn (bank_id, session_id, sequence, turn_id, role, content, tool_calls, metadata, occurred_at, logged_at)
+      IF put_away_month = date_trunc('month', fresh.logged_at AT TIME ZONE 'UTC')::date THEN
+        PERFORM _open_month(fresh.logged_at);
+      ELSE
+        fresh.logged_at := now_at;
+      END IF;
+      INSERT INTO turn (bank_id, session_id, sequence, turn_id, role, content, tool_calls, metadata, occurred_at, logged_at, distilled_at)
         VALUES (opened.bank_id, current.session_id, sequence, fresh.turn_id, fresh.role, fresh.content, fresh.tool_calls,
-                fresh.metadata, coalesce(fresh.occurred_at, now_at), now_at);
+                fresh.metadata, coalesce(fresh.occurred_at, now_at), fresh.logged_at, fresh.distilled_at);
       current.last_sequence := greatest(current.last_sequence, sequence);
-      current.waiting := current.waiting + 1;
-      current.closed_at := NULL;
-      is_explicit := is_explicit OR (fresh.role = 'user' AND _is_explicit(fresh.content));
+      IF fresh.distilled_at IS NULL THEN
+        current.waiting := current.waiting + 1;
+        current.closed_at := NULL;
+        is_explicit := is_explicit OR (fresh.role = 'user' AND _is_explicit(fresh.content));
+      END IF;
     END IF;
     RETURN NEXT;
   END LOOP;

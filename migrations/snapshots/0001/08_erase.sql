@@ -131,10 +131,20 @@ BEGIN
     FROM (VALUES ('not erased, pending: what was made of it', doubted),
                  ('not erased: other memories that hold it', cardinality(kept)::bigint)) AS n(what, rows)
     WHERE n.rows > 0;
+  RETURN QUERY SELECT a.what, a.turns FROM _archives(opened.bank_id) AS a;
 END
 $$;
 COMMENT ON FUNCTION hindsight.erase_memory(text, uuid, text) IS
   'Removes a memory for good, and its content from everything in the bank; leaves a receipt without content. Returns what went.';
+
+-- _archives: the files with turns of a bank, which SQL does not reach: whoever erases has to look through them.
+CREATE OR REPLACE FUNCTION hindsight._archives(of_bank bigint)
+  RETURNS TABLE (what text, turns bigint)
+  LANGUAGE sql STABLE
+AS $$
+  SELECT 'not erased, to be looked through: ' || a.location, a.turns FROM hindsight.turn_archive AS a
+  WHERE a.bank_id = of_bank ORDER BY a.month, a.location
+$$;
 
 -- _erase_contexts: takes what is sought out of the context and the metadata of memories and their versions, whose documents are made
 -- anew with it. Returns how many rows.
@@ -186,6 +196,7 @@ DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'owner');
   receipt_id bigint;
   counts jsonb := '{}';
+  archives record;
 BEGIN
   PERFORM _check_text('reason', erase_bank.reason, 2000), _check_bank_name(opened.name), _take_turns(opened.bank_id);
   erase_bank.reason := _redacted(opened, 'reason', erase_bank.reason);
@@ -195,9 +206,10 @@ BEGIN
     PERFORM _open_bank(bank, 'owner');
   END IF;
   DELETE FROM query_embedding AS q USING access AS a WHERE a.bank_id = opened.bank_id AND q.principal = a.principal;
+  SELECT array_agg(a.what) AS what, array_agg(a.turns) AS turns INTO archives FROM _archives(opened.bank_id) AS a;
   -- What refers to another table goes before it.
   FOREACH erased IN ARRAY ARRAY['memory_use', 'memory_turn', 'memory_version', 'link', 'memory', 'turn', 'turn_archive',
-                                'working_value', 'session', 'word_statistics', 'model_usage', 'tag_alias', 'bank_type', 'event_seal', 'event', 'access', 'bank'] LOOP
+                                'session_archive', 'working_value', 'session', 'word_statistics', 'model_usage', 'tag_alias', 'bank_type', 'event_seal', 'event', 'access', 'bank'] LOOP
     EXECUTE format('DELETE FROM hindsight.%I WHERE bank_id = $1', erased) USING opened.bank_id;
     GET DIAGNOSTICS rows_erased = ROW_COUNT;
     counts := counts || jsonb_build_object(erased, rows_erased);
@@ -205,7 +217,8 @@ BEGIN
   END LOOP;
   INSERT INTO bank (name) VALUES ('erased-' || opened.bank_id) RETURNING bank_id INTO receipt_id;
   PERFORM _leave_event(receipt_id, 'erase_bank', NULL, erase_bank.reason, NULL,
-                       jsonb_build_object('bank_id', opened.bank_id, 'rows', counts));
+                       jsonb_strip_nulls(jsonb_build_object('bank_id', opened.bank_id, 'rows', counts, 'archives', archives.what)));
+  RETURN QUERY SELECT a.what, a.turns FROM unnest(archives.what, archives.turns) AS a(what, turns);
 END
 $$;
 COMMENT ON FUNCTION hindsight.erase_bank(text, text) IS

@@ -18,7 +18,10 @@ BEGIN
   END IF;
   RETURN QUERY
     SELECT c.session_id, c.sequence, t.role, t.content, t.tool_calls, t.occurred_at,
-           CASE WHEN t.sequence IS NULL THEN ARRAY(SELECT a.location FROM turn_archive AS a WHERE a.bank_id = opened.bank_id ORDER BY a.month) END
+           CASE WHEN t.sequence IS NULL THEN ARRAY(
+             SELECT f.location FROM session_archive AS a JOIN turn_archive AS f ON f.bank_id = a.bank_id AND f.month = a.month
+             WHERE a.bank_id = c.bank_id AND a.session_id = c.session_id AND array_position(a.sequences, c.sequence) IS NOT NULL
+             ORDER BY f.archived_at) END
     FROM memory_turn AS c
     LEFT JOIN turn AS t ON t.bank_id = c.bank_id AND t.session_id = c.session_id AND t.sequence = c.sequence
     WHERE c.bank_id = opened.bank_id AND c.memory_id = sources.memory_id
