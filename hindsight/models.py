@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Computed,
     Double,
@@ -141,6 +142,12 @@ class Bank(Base):
     __tablename__ = "bank"
     __table_args__ = (
         CheckConstraint("decay_rate BETWEEN 0 AND 1", name="bank_decay_rate_check"),
+        CheckConstraint("reembedding IN ('embedding', 'switched', 'settling')", name="bank_reembedding_check"),
+        CheckConstraint(
+            "(reembedding IS NULL) = (other_model_id IS NULL) "
+            "AND (switched_at IS NULL) = (coalesce(reembedding, 'embedding') = 'embedding')",
+            name="bank_other_model_check",
+        ),
         Index("bank_name_key", "name", unique=True),
         {"comment": "A store of memories with its own access list: the unit of isolation and of distribution."},
     )
@@ -155,6 +162,17 @@ class Bank(Base):
     model_id: Mapped[int | None] = mapped_column(
         ForeignKey("hindsight.embedding_model.model_id", name="bank_model_id_fkey"),
         comment="The embedding model of this bank; NULL until the first embedding.",
+    )
+    reembedding: Mapped[str | None] = mapped_column(
+        Text,
+        comment="Where a change of the model is: embedding, switched or settling; NULL: none is going on.",
+    )
+    other_model_id: Mapped[int | None] = mapped_column(
+        ForeignKey("hindsight.embedding_model.model_id", name="bank_other_model_id_fkey"),
+        comment="The model that is coming (embedding), or going (switched, settling).",
+    )
+    switched_at: Mapped[datetime | None] = mapped_column(
+        Timestamp, comment="When model_id became what it is; NULL when no change is going on."
     )
     documents: Mapped[int | None] = mapped_column(
         Integer,
@@ -434,6 +452,49 @@ class MemoryVersion(_MemoryColumns, Base):
     digest: Mapped[bytes] = mapped_column(LargeBinary)
     document: Mapped[str] = mapped_column(TSVECTOR)
     believed_until: Mapped[datetime] = mapped_column(Timestamp, comment="When the next version began.")
+
+
+class NextEmbedding(Base):
+    __tablename__ = "next_embedding"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["bank_id", "memory_id"],
+            ["hindsight.memory.bank_id", "hindsight.memory.memory_id"],
+            name="next_embedding_memory_fkey",
+            ondelete="CASCADE",
+        ),
+        Index(
+            "next_embedding_waiting_idx",
+            "bank_id",
+            "model_id",
+            "not_before",
+            postgresql_where=text("embedding IS NULL"),
+        ),
+        {
+            "comment": "Embeddings on their way: claimed, refused, and, while a bank changes its model, "
+            "those that are made already."
+        },
+    )
+
+    bank_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    memory_id: Mapped[uuid.UUID] = mapped_column(Uuid, primary_key=True)
+    model_id: Mapped[int] = mapped_column(
+        ForeignKey("hindsight.embedding_model.model_id", name="next_embedding_model_id_fkey"),
+        primary_key=True,
+        comment="Whose embedding it is.",
+    )
+    digest: Mapped[bytes] = mapped_column(
+        LargeBinary, comment="Of the content that it is of: once the memory has another, it counts no more."
+    )
+    embedding: Mapped[str | None] = mapped_column(HalfVector, comment="Of the content, normalised; NULL: not yet made.")
+    attempts: Mapped[int] = mapped_column(Integer, server_default=text("0"), comment="How often it failed.")
+    not_before: Mapped[datetime] = mapped_column(
+        Timestamp,
+        server_default=func.now(),
+        comment="Nobody takes it until then: somebody has claimed it, or it failed.",
+    )
+    is_claimed: Mapped[bool] = mapped_column(Boolean, server_default=text("false"), comment="Somebody is at it.")
+    last_error: Mapped[str | None] = mapped_column(Text, comment="Why it failed.")
 
 
 class Link(Base):

@@ -1,5 +1,6 @@
 """How Alembic reaches the database: one transaction, one advisory lock, as the schema's owner."""
 
+import re
 import warnings
 from logging.config import fileConfig
 from pathlib import Path
@@ -28,7 +29,7 @@ def of_this_schema(name: str | None, kind: str, parents: Any) -> bool:
     """The models describe the schema `hindsight`; the index of each registered model is made by its function."""
     if kind == "schema":
         return name == "hindsight"
-    return not (kind == "index" and (name or "").startswith("memory_embedding_"))
+    return not (kind == "index" and re.match(r"(memory_embedding|next_embedding)_\d+_idx$", name or ""))
 
 
 GENERATED = """

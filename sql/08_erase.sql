@@ -189,7 +189,7 @@ BEGIN
   END IF;
   DELETE FROM query_embedding AS q USING access AS a WHERE a.bank_id = opened.bank_id AND q.principal = a.principal;
   -- What refers to another table goes before it.
-  FOREACH erased IN ARRAY ARRAY['memory_use', 'memory_version', 'link', 'memory', 'turn', 'session', 'word_statistics', 'tag_alias',
+  FOREACH erased IN ARRAY ARRAY['memory_use', 'memory_version', 'next_embedding', 'link', 'memory', 'turn', 'session', 'word_statistics', 'tag_alias',
                                 'bank_type', 'event_seal', 'event', 'access', 'bank'] LOOP
     EXECUTE format('DELETE FROM hindsight.%I WHERE bank_id = $1', erased) USING opened.bank_id;
     GET DIAGNOSTICS rows_erased = ROW_COUNT;
