@@ -40,8 +40,8 @@ Identifiers = Sequence[UUID | str] | UUID | str
 
 MOST_QUERIES = 9
 """How many queries one recall takes."""
-STORE_VECTORS = {"store", "update_memory", "embed_memory"}
-"""Functions that store vectors, whose model must be in the registry first."""
+STORE_VECTORS = {"store", "update_memory", "claim_unembedded", "begin_reembedding"}
+"""Functions that take a model, which must be in the registry first."""
 
 RETRIED = {"40001", "40P01"}
 """SQLSTATEs of a transaction that lost a race and may simply run again: serialization failure, deadlock."""
@@ -61,9 +61,10 @@ _TEXTS = {
     "message",
     "on_conflict",
     "finding",
+    "error",
 }
 _WHOLE_NUMBERS = {"top_k", "hops", "max_tokens", "sequence", "expected_version", "most"}
-_FLAGS = {"include_pending", "dry_run"}
+_FLAGS = {"include_pending", "dry_run", "take_over", "without_failed"}
 _EXPRESSIONS = {
     **{name: f"CAST(:{name} AS jsonb)" for name in ("metadata", "tool_calls", "aliases")},
     "ttl": "CAST(CAST(:ttl AS text) AS interval)",  # as text: asyncpg takes no text for an interval

@@ -8,16 +8,16 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "hindsight"
-MODULES = ["caller", "operations", "client"]
+MODULES = ["caller", "embeddings", "operations", "client"]
 REPLACEMENTS = [
-    (r"\bhindsight\.(caller|operations|client)\b", r"hindsight.sync_\1"),
+    (r"\bhindsight\.(caller|embeddings|operations|client)\b", r"hindsight.sync_\1"),
     (r"from anyio import sleep\n", "from time import sleep\n"),
     (r"from anyio\.to_thread import run_sync\n", ""),
     (r"await run_sync\((lambda: )?([\w.]+)\)", r"\2"),
     (r"await run_sync\(([\w.]+), ", r"\1("),
     (r"\basync (def|with)\b", r"\1"),
     (r"\bawait ", ""),
-    (r"\bAsync(Caller|Operations|Hindsight)\b", r"\1"),
+    (r"\bAsync(Caller|Embeddings|Operations|Hindsight)\b", r"\1"),
     (r"\bAsyncEngine\b", "Engine"),
     (r"\basync_engine\b", "sync_engine"),
     (r"from sqlalchemy\.ext\.asyncio import Engine", "from sqlalchemy import Engine"),

@@ -320,9 +320,7 @@ def test_a_bank_that_changes_its_model_reads_what_waits_and_what_stands_beside_b
     """)
     filled.rows("VACUUM ANALYZE hindsight.next_embedding")
     assert [filled.one("finish_reembedding", bank=LARGE)["outcome"] for _ in range(2)] == ["indexed", "switched"]
-    plan = plans_of(
-        filled, "SELECT * FROM hindsight.recall('large', embedding => '[1,0]'::vector, min_score => 0)"
-    )
+    plan = plans_of(filled, "SELECT * FROM hindsight.recall('large', embedding => '[1,0]'::vector, min_score => 0)")
     (beside,) = (name for name in indexes(plan) if name.startswith("next_embedding_") and name.endswith("_idx"))
     assert beside != "next_embedding_waiting_idx"
     assert "next_embedding" not in {node.get("Relation Name") for node in plan if node["Node Type"] == "Seq Scan"}

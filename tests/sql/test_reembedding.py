@@ -15,7 +15,13 @@ import pytest
 
 from tests.conftest import Database
 
-CONTENTS = ["汇率接口每天凌晨更新", "The cat sleeps on the sofa", "SSH 端口是 49222", "Alice prefers dark roast coffee", "部署在周五冻结"]
+CONTENTS = [
+    "汇率接口每天凌晨更新",
+    "The cat sleeps on the sofa",
+    "SSH 端口是 49222",
+    "Alice prefers dark roast coffee",
+    "部署在周五冻结",
+]
 OLD, NEW = 3, 5  # dimensions
 
 
@@ -48,9 +54,7 @@ class Models:
 
     def meant(self, content: str, model: str, **more: Any) -> list[str]:
         """What a query by meaning alone finds: the memory of that very text is first, if it has the model's vector."""
-        return self.db.contents(
-            self.bank, embedding=vector(content, self.size[model]), model=model, hops=0, **more
-        )
+        return self.db.contents(self.bank, embedding=vector(content, self.size[model]), model=model, hops=0, **more)
 
     def claim(self, model: str | None = None, **more: Any) -> list[dict[str, Any]]:
         return self.db.call("claim_unembedded", bank=self.bank, model=model or self.new, **more)
@@ -116,7 +120,9 @@ def refused(sqlstate: str, work: Callable[[], object]) -> psycopg.Error:
 
 
 class TestAChangeOfModel:
-    def test_recall_answers_by_the_old_model_until_the_switch_and_by_the_new_one_from_it_on(self, models: Models) -> None:
+    def test_recall_answers_by_the_old_model_until_the_switch_and_by_the_new_one_from_it_on(
+        self, models: Models
+    ) -> None:
         assert models.begin() == 5
         for _ in range(3):
             assert all(models.meant(content, models.old)[0] == content for content in CONTENTS)
@@ -138,9 +144,16 @@ class TestAChangeOfModel:
         models.settle()
         assert models.db.rows(sizes, (models.bank,)) == []
         status = models.status()
-        assert (status["model"], status["dimensions"], status["reembedding"], status["embedded"]) == (models.new, NEW, None, 5)
+        assert (status["model"], status["dimensions"], status["reembedding"], status["embedded"]) == (
+            models.new,
+            NEW,
+            None,
+            5,
+        )
 
-    def test_after_the_switch_services_of_the_old_model_are_answered_until_the_bank_settles(self, models: Models) -> None:
+    def test_after_the_switch_services_of_the_old_model_are_answered_until_the_bank_settles(
+        self, models: Models
+    ) -> None:
         models.begin()
         error = refused("HM011", lambda: models.meant(CONTENTS[0], models.new))
         assert f"--bank {chr(34)}{models.bank}{chr(34)} --status" in (error.diag.message_hint or "")
@@ -169,7 +182,9 @@ class TestAChangeOfModel:
         models.fill()
         models.store("stored while it went on")
         models.db.call("store", bank=models.bank, content="没有向量的新记忆")
-        changed = models.db.rows("SELECT memory_id FROM hindsight.memory WHERE content = %s", (CONTENTS[0],))[-1]["memory_id"]
+        changed = models.db.rows("SELECT memory_id FROM hindsight.memory WHERE content = %s", (CONTENTS[0],))[-1][
+            "memory_id"
+        ]
         models.db.call("update_memory", bank=models.bank, memory_id=changed, content="汇率接口每小时更新")
         models.db.call("confirm", bank=models.bank, memory_id=models.store("confirmed, not changed")["memory_id"])
         assert models.finish() == ("embedding", 4)
@@ -189,13 +204,23 @@ class TestAChangeOfModel:
         models.store("stored by a service of the new model", model=models.new)
         models.store("stored by a service of the old model")
         models.db.call("store", bank=models.bank, content="ohne Vektor gespeichert")
-        assert models.meant("stored by a service of the new model", models.new)[0] == "stored by a service of the new model"
-        assert models.meant("stored by a service of the old model", models.old)[0] == "stored by a service of the old model"
-        assert models.db.contents(models.bank, "service of the old model", embedding=vector("x", NEW), model=models.new)[0]
+        assert (
+            models.meant("stored by a service of the new model", models.new)[0]
+            == "stored by a service of the new model"
+        )
+        assert (
+            models.meant("stored by a service of the old model", models.old)[0]
+            == "stored by a service of the old model"
+        )
+        assert models.db.contents(
+            models.bank, "service of the old model", embedding=vector("x", NEW), model=models.new
+        )[0]
         models.fill()
         assert models.meant("ohne Vektor gespeichert", models.new)[0] == "ohne Vektor gespeichert"
         models.settle()
-        assert models.vectors()["stored by a service of the old model"] is None, "a vector of the old model is of no use any more"
+        assert models.vectors()["stored by a service of the old model"] is None, (
+            "a vector of the old model is of no use any more"
+        )
         models.fill()
         assert set(models.vectors().values()) == {NEW}
 
@@ -204,7 +229,9 @@ class TestAChangeOfModel:
 
         def stored(content: str, model: str) -> str:
             embedding = vector("Alice prefers dark roast coffee", models.size[model])
-            return models.db.one("store", bank=models.bank, content=content, embedding=embedding, model=model)["outcome"]
+            return models.db.one("store", bank=models.bank, content=content, embedding=embedding, model=model)[
+                "outcome"
+            ]
 
         models.begin()
         models.fill()
@@ -217,14 +244,29 @@ class TestAChangeOfModel:
 
     def test_the_past_is_answered_by_words_and_never_compared_across_models(self, models: Models) -> None:
         before = models.db.value("SELECT clock_timestamp()")
-        memory_id = models.db.rows("SELECT memory_id FROM hindsight.memory WHERE content = %s", (CONTENTS[2],))[-1]["memory_id"]
-        models.db.call("update_memory", bank=models.bank, memory_id=memory_id, content="SSH 端口是 22", embedding=vector("SSH 端口是 22", OLD), model=models.old)
+        memory_id = models.db.rows("SELECT memory_id FROM hindsight.memory WHERE content = %s", (CONTENTS[2],))[-1][
+            "memory_id"
+        ]
+        models.db.call(
+            "update_memory",
+            bank=models.bank,
+            memory_id=memory_id,
+            content="SSH 端口是 22",
+            embedding=vector("SSH 端口是 22", OLD),
+            model=models.old,
+        )
         models.begin()
         models.fill()
         models.finish()
         for step in ("switched", "settled"):
             (found,) = models.db.call(
-                "recall", bank=models.bank, query="端口", embedding=vector("端口", NEW), model=models.new, as_of=before, hops=0
+                "recall",
+                bank=models.bank,
+                query="端口",
+                embedding=vector("端口", NEW),
+                model=models.new,
+                as_of=before,
+                hops=0,
             )[:1]
             assert (found["content"], found["semantic"]) == (CONTENTS[2], None), step
             models.settle() if step == "switched" else None
@@ -240,7 +282,7 @@ class TestAChangeOfModel:
         assert [row["content"] for row in models.claim()] == ["soon forgotten"]
 
     def test_given_up_before_the_switch_nothing_was_touched(self, models: Models) -> None:
-        rows = "SELECT memory_id, version, changed_at, embedding::text, xmin::text FROM hindsight.memory JOIN hindsight.bank USING (bank_id) WHERE name = %s ORDER BY 1"
+        rows = "SELECT memory_id, version, changed_at, embedding::text, m.xmin::text FROM hindsight.memory AS m JOIN hindsight.bank USING (bank_id) WHERE name = %s ORDER BY 1"
         before = models.db.rows(rows, (models.bank,))
         models.begin()
         models.give(models.claim(most=3))
@@ -381,7 +423,9 @@ class TestClaims:
             thread.join()
         assert sorted(taken) == sorted(CONTENTS)
 
-    def test_a_memory_without_any_embedding_is_claimed_oldest_first_and_given_one(self, db: Database, bank: str) -> None:
+    def test_a_memory_without_any_embedding_is_claimed_oldest_first_and_given_one(
+        self, db: Database, bank: str
+    ) -> None:
         models = Models(db, bank)
         for content in CONTENTS:
             db.call("store", bank=bank, content=content)
@@ -389,11 +433,19 @@ class TestClaims:
         assert [row["content"] for row in claimed] == CONTENTS[:2]
         assert models.give(claimed) == 2
         assert models.meant(CONTENTS[0], models.new)[0] == CONTENTS[0]
-        assert db.value("SELECT count(*) FROM hindsight.next_embedding JOIN hindsight.bank USING (bank_id) WHERE name = %s", (bank,)) == 0
+        assert (
+            db.value(
+                "SELECT count(*) FROM hindsight.next_embedding JOIN hindsight.bank USING (bank_id) WHERE name = %s",
+                (bank,),
+            )
+            == 0
+        )
         assert models.status()["waiting"] == 3
 
     @pytest.mark.parametrize("is_changing", [True, False])
-    def test_the_vector_of_a_content_that_changed_meanwhile_is_not_taken(self, db: Database, bank: str, is_changing: bool) -> None:
+    def test_the_vector_of_a_content_that_changed_meanwhile_is_not_taken(
+        self, db: Database, bank: str, is_changing: bool
+    ) -> None:
         models = Models(db, bank)
         memory_id = (models.store("汇率") if is_changing else db.one("store", bank=bank, content="汇率"))["memory_id"]
         if is_changing:
@@ -415,31 +467,33 @@ class TestClaims:
         claimed = models.claim()
         writer = Database(db.url)
         with writer.connection.transaction():
-            writer.rows("SELECT FROM hindsight.memory WHERE memory_id = %s FOR NO KEY UPDATE", (claimed[0]["memory_id"],))
+            writer.rows(
+                "SELECT FROM hindsight.memory WHERE memory_id = %s FOR NO KEY UPDATE", (claimed[0]["memory_id"],)
+            )
             assert models.give(claimed) == 4
         assert [row["content"] for row in models.claim()] == [claimed[0]["content"]]
         writer.close()
 
     def test_what_failed_is_kept_with_its_error_and_tried_again_after_longer_each_time(self, models: Models) -> None:
         models.begin()
+        bad = models.claim()[0]
+        failure = {"memory_ids": [bad["memory_id"]], "error": "输入太长", "seconds": 100, "model": models.new}
         for attempt in (1, 2):
-            (claimed,) = models.claim(most=1) if attempt == 1 else [row for row in models.claim() if row["content"] == claimed["content"]]
             before = models.db.value("SELECT clock_timestamp()")
-            failed = models.db.one(
-                "embeddings_failed", bank=models.bank, memory_ids=[claimed["memory_id"]], error="输入太长", seconds=100, model=models.new
-            )
-            assert failed["embeddings_failed"] == 1
+            assert models.db.one("embeddings_failed", bank=models.bank, **failure)["embeddings_failed"] == 1
             status = models.status()
             assert (status["failed"], status["last_error"]) == (1, "输入太长")
             assert (status["next_try_at"] - before).total_seconds() == pytest.approx(100 * attempt, abs=5)
-            assert claimed["content"] not in [row["content"] for row in models.claim(take_over=True)]
+            assert bad["content"] not in [row["content"] for row in models.claim(take_over=True)]
             assert models.db.one("retry_embeddings", bank=models.bank)["retry_embeddings"] == 1
-        assert claimed["content"] in [row["content"] for row in models.claim()]
+            assert bad["content"] in [row["content"] for row in models.claim()]
 
     def test_a_refused_text_stands_in_the_way_of_the_switch_unless_told(self, models: Models) -> None:
         models.begin()
         (bad,) = models.claim(most=1)
-        models.db.call("embeddings_failed", bank=models.bank, memory_ids=[bad["memory_id"]], error="no", model=models.new)
+        models.db.call(
+            "embeddings_failed", bank=models.bank, memory_ids=[bad["memory_id"]], error="no", model=models.new
+        )
         models.fill()
         assert models.finish() == ("embedding", 1)
         assert models.finish(without_failed=True) == ("switched", 0)

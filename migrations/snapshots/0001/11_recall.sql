@@ -197,9 +197,12 @@ BEGIN
       SELECT m.memory_id, m.content, m.type, m.tags, m.entities, m.slot, m.session_id, m.source, m.confidence, m.metadata, m.occurred_at,
              m.created_at, m.confirmed_at, m.completed_at, m.valid_to, m.pending_reason, match.coverage,
              m.document @@ named_finder AND m.entities <> '{}' AS is_named,
-             CASE WHEN m.model_id = used.model_id OR stands_beside
-               THEN semantic(1 - (_embedding_by(used.model_id, stands_beside, opened.bank_id, m.memory_id, m.digest, m.model_id, m.embedding) <=> asked),
-                             used.floor) END AS semantic,
+             CASE WHEN m.model_id = used.model_id THEN semantic(1 - (m.embedding <=> asked), used.floor)
+                  WHEN stands_beside
+                    THEN (SELECT semantic(1 - (e.embedding <=> asked), used.floor)
+                          FROM (SELECT _embedding_beside(opened.bank_id, m.memory_id, m.digest, used.model_id)) AS e(embedding)
+                          WHERE e.embedding IS NOT NULL)
+                  END AS semantic,
              CASE WHEN m.digest = exact_digest OR NOT (asks_words OR asked IS NOT NULL) THEN 1
                   ELSE lexical(match.bm25) END AS lexical,
              decay(extract(epoch FROM at - m.confirmed_at)::double precision / 86400,
