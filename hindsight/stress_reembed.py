@@ -1,4 +1,4 @@
-"""`hindsight stress --reembed`: a bank changes its embedding model under constant recall, and what must hold meanwhile."""
+"""`hindsight stress --reembed`: a bank changes its embedding model under constant recall, and what must hold."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ SLOWEST = 2.0  # times the plain embedding
 _INSERT = """
     INSERT INTO hindsight.memory (bank_id, memory_id, version, content, type, tags, entities, confidence, importance,
       metadata, language, created_at, confirmed_at, confirmations, changed_at)
-    SELECT b.bank_id, gen_random_uuid(), 1, t.content, 'fact', '{}', '{}', 0.9, 0.6, '{}', b.language, now(), now(), 0, now()
+    SELECT b.bank_id, gen_random_uuid(), 1, t.content, 'fact', '{}', '{}', 0.9, 0.6, '{}', b.language, now(), now(), 0,
+      now()
     FROM unnest(%s::text[]) AS t(content) JOIN hindsight.bank AS b ON b.name = 'large'
 """
 _RECALL = "SELECT content FROM hindsight.recall('large', embedding => %s::vector, model => %s, top_k => 3, hops => 0)"
@@ -79,8 +80,11 @@ OLD, NEW = MadeUp("made-up-old"), MadeUp("made-up-new")
 
 @dataclass(slots=True)
 class Reembedding:
-    """What was measured. seconds: plain (embedding the same texts the first time, with nobody beside), embedding, switch
-    (with the index that is built before it), settling. recalls: how many, and p50, p95, p99 in milliseconds, by step."""
+    """What was measured.
+
+    seconds: plain (embedding the same texts the first time, with nobody beside), embedding, switch (with the index that
+    is built before it), settling. recalls: step → count, and in milliseconds p50, p95, p99.
+    """
 
     memories: int
     cores: int | None
@@ -157,7 +161,7 @@ class _Beside:
 
 
 def reembed(url: str, memories: int, most_times: float | None = SLOWEST) -> Reembedding:
-    """Embeds a bank of a migrated database by one made-up model, then by another while it is recalled from and stored to.
+    """Embeds a bank by one made-up model, then by another while memories are recalled and stored. In a migrated database.
 
     most_times: how many times the plain embedding the change may take; None measures only.
     """
@@ -208,7 +212,10 @@ def reembed(url: str, memories: int, most_times: float | None = SLOWEST) -> Reem
 
 def lines(change: Reembedding) -> Iterator[RenderableType]:
     """The report for people."""
-    yield f"{change.memories} memories, {change.stored} stored meanwhile; {READERS} readers and a writer; {change.cores} cores"
+    yield (
+        f"{change.memories} memories, {change.stored} stored meanwhile; {READERS} readers and a writer; "
+        f"{change.cores} cores"
+    )
     yield pairs_table(
         {
             "time": ", ".join(f"{step} {seconds:.1f} s" for step, seconds in change.seconds.items())
@@ -240,21 +247,21 @@ def _load(connection: Connection[Any], client: Hindsight, memories: int) -> list
 
 def _change(url: str, settings: Settings, beside: _Beside, change: Reembedding, progress: Progress) -> None:
     """The change as an operator makes it whose services go over one by one: up to the switch, then the rest."""
-    marks = {"embedding": time.monotonic()}
+    began = embedded = time.monotonic()
     bar = progress.add_task("embedding anew, beside recall", total=change.memories)
 
     def told(step: str, done: int) -> None:
-        if step != "embedding" and step not in marks:
-            marks[step] = time.monotonic()
-        if step in ("embedding", "settling"):
-            beside.step = step
+        nonlocal embedded
+        if step == "embedding" and not beside.is_switched.is_set():
+            embedded = time.monotonic()
+        beside.step = {"switching": "switched", "settling": "settling"}.get(step, beside.step)
         progress.advance(bar, done)
 
     with Hindsight.connect(url, settings=settings) as client:
         client.embedder = NEW
+        beside.step = "embedding"
         client.reembed(BANK, keep_old=True, progress=told)
         switched = time.monotonic()
-        beside.step = "switched"
         beside.is_switched.set()
         for _ in range(READERS + 1):
             beside.changed_over.acquire()
@@ -263,12 +270,7 @@ def _change(url: str, settings: Settings, beside: _Beside, change: Reembedding, 
         settling = time.monotonic()
         client.reembed(BANK, progress=told)
         ended = time.monotonic()
-    built = marks.get("indexing", marks["switching"])
-    change.seconds |= {
-        "embedding": built - marks["embedding"],
-        "switch": switched - built,
-        "settling": ended - settling,
-    }
+    change.seconds |= {"embedding": embedded - began, "switch": switched - embedded, "settling": ended - settling}
 
 
 def _timed(work: Any) -> float:
