@@ -161,7 +161,7 @@ class _Beside:
 
 
 def reembed(url: str, memories: int, most_times: float | None = SLOWEST) -> Reembedding:
-    """Embeds a bank by one made-up model, then by another while memories are recalled and stored. In a migrated database.
+    """Embeds a bank by one made-up model, then by another while memories are recalled and stored.
 
     most_times: how many times the plain embedding the change may take; None measures only.
     """
