@@ -15,9 +15,12 @@ BEGIN
        SELECT c.memory_id FROM (
          (SELECT m.memory_id, n.embedding::halfvec(%2$s) <=> $4::halfvec(%2$s) AS distance
           FROM hindsight.next_embedding AS n
-          JOIN hindsight.live_memory AS m ON m.bank_id = n.bank_id AND m.memory_id = n.memory_id AND m.digest = n.digest
-          WHERE n.model_id = %1$s AND n.bank_id = $1 AND n.embedding IS NOT NULL AND (m.expires_at IS NULL OR m.expires_at > $2)
-            AND hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.confidence, m.metadata, $3)
+          CROSS JOIN LATERAL ( -- not joined: the planner takes hardly a row to have the same digest, and then sorts the bank
+            SELECT m.memory_id FROM hindsight.live_memory AS m
+            WHERE m.bank_id = $1 AND m.memory_id = n.memory_id AND m.digest = n.digest AND (m.expires_at IS NULL OR m.expires_at > $2)
+              AND hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.confidence, m.metadata, $3)
+            OFFSET 0) AS m
+          WHERE n.model_id = %1$s AND n.bank_id = $1 AND n.embedding IS NOT NULL
           ORDER BY n.embedding::halfvec(%2$s) <=> $4::halfvec(%2$s)
           LIMIT $5)
          UNION ALL
