@@ -141,8 +141,10 @@ BEGIN
       USING ERRCODE = 'HM011',
             HINT = pg_catalog.format(
               CASE WHEN opened.reembedding = 'embedding' AND named.model_id = opened.other_model_id
-                THEN 'It is being embedded anew with that model: until it switches, configure %1$s. How far it is: hindsight reembed --bank %2$s --status'
-                ELSE 'Configure %1$s, or embed the bank''s memories anew, while it goes on answering: hindsight reembed --bank %2$s --model %3$s' END,
+                THEN 'It is being embedded anew with that model: until it switches, configure %1$s. '
+                     'How far it is: hindsight reembed --bank %2$s --status'
+                ELSE 'Configure %1$s, or embed the bank''s memories anew, while it goes on answering: '
+                     'hindsight reembed --bank %2$s --model %3$s' END,
               pg_catalog.quote_literal(held.name), pg_catalog.quote_ident(opened.name), pg_catalog.quote_literal(model));
   END IF;
   RETURN named;

@@ -90,7 +90,7 @@ BEGIN
         (SELECT format(CASE WHEN opened.switched_at IS NULL THEN 'from %L to %L' ELSE 'from %2$L to %1$L' END, held.name, other.name)
          FROM embedding_model AS held, embedding_model AS other
          WHERE held.model_id = opened.model_id AND other.model_id = opened.other_model_id)
-      USING ERRCODE = 'HM006', HINT = 'Finish that first (hindsight reembed), or give it up before its switch (hindsight reembed --cancel).';
+      USING ERRCODE = 'HM006', HINT = 'Finish that first (hindsight reembed), or give it up (hindsight reembed --cancel).';
   END IF;
   IF named.model_id = opened.model_id THEN
     RETURN (SELECT count(*) FROM current_memory AS m WHERE m.bank_id = opened.bank_id AND m.embedding IS NULL);
@@ -138,9 +138,10 @@ BEGIN
      AND EXISTS (SELECT FROM live_memory AS m WHERE m.bank_id = opened.bank_id OFFSET _exact_limit() / 2) THEN -- it may grow
     outcome := 'indexed';
     PERFORM pg_advisory_xact_lock(hashtextextended('hindsight.next_index', coming.model_id)); -- whoever comes second finds it
-    EXECUTE format('CREATE INDEX IF NOT EXISTS next_embedding_%s_idx ON next_embedding USING hnsw ((embedding::halfvec(%s)) halfvec_cosine_ops) '
-                   'WITH (m = %s, ef_construction = %s) WHERE model_id = %1$s',
-                   coming.model_id, coming.dimensions, coming.hnsw_m, coming.hnsw_ef_construction);
+    EXECUTE format(
+      'CREATE INDEX IF NOT EXISTS next_embedding_%1$s_idx ON next_embedding USING hnsw ((embedding::halfvec(%2$s)) halfvec_cosine_ops) '
+      'WITH (m = %3$s, ef_construction = %4$s) WHERE model_id = %1$s',
+      coming.model_id, coming.dimensions, coming.hnsw_m, coming.hnsw_ef_construction);
     RETURN;
   END IF;
   opened := _changing(opened);
@@ -159,7 +160,7 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION hindsight.finish_reembedding(text, boolean) IS
-  'Switches a bank to its new embedding model once every memory has its vector: outcome is embedding, indexed (call again) or switched.';
+  'Switches a bank to its new embedding model once every memory has its vector: embedding, indexed (call again) or switched.';
 
 -- _next_index_name: the HNSW index of a model's vectors that stand beside.
 CREATE OR REPLACE FUNCTION hindsight._next_index_name(registered hindsight.embedding_model)
@@ -167,7 +168,7 @@ CREATE OR REPLACE FUNCTION hindsight._next_index_name(registered hindsight.embed
   LANGUAGE sql IMMUTABLE
 RETURN 'hindsight.next_embedding_' || registered.model_id || '_idx';
 
--- settle_embeddings: after the switch: moves the new vectors of at most so many memories into their rows, from a memory on, and returns
+-- settle_embeddings: after the switch: moves the new vectors of at most so many memories into their rows, from one on, and returns
 -- the last one, to go on from; NULL at the end of the bank. Vectors of the old model go; who embeds with it is refused from then on. A
 -- memory that a writer is at is left for the next round. Once all have settled the change is over, and is_done.
 -- Raises HM001, HM003, HM004, HM006 (not switched).

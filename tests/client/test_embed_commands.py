@@ -49,7 +49,7 @@ class Picky(ScriptedEndpoint):
         texts = request.body["input"]
         if self.bad in texts:
             return Reply.error(400, "input rejected")
-        self.embedded.update(texts)
+        self.embedded.update(text for text in texts if text != "dimensions")  # which asks for the size of the vectors
         reply = Reply.vectors([hash_vector(text, self.dimensions) for text in texts])
         reply.delay = self.delay
         return reply

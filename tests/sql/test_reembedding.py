@@ -348,31 +348,30 @@ class TestAChangeOfModel:
         changing.close()
 
 
+@pytest.fixture(scope="module")
+def large(new_database: Callable[..., str], template: str) -> Iterator[Models]:
+    database = Database(new_database(template))
+    database.call("create_bank", bank="large")
+    models = Models(database, "large")
+    models.store("the first, whose model becomes the bank's")
+    database.rows(
+        """
+        INSERT INTO hindsight.memory (bank_id, memory_id, version, content, type, tags, entities, confidence, importance, metadata,
+          language, created_at, confirmed_at, confirmations, changed_at, model_id, embedding)
+        SELECT b.bank_id, gen_random_uuid(), 1, g.content, 'fact', '{}', '{}', 0.9, 0.5, '{}', 'english', now(), now(), 0, now(),
+               b.model_id, g.embedding::vector::halfvec
+        FROM unnest(%s::text[], %s::text[]) AS g(content, embedding), hindsight.bank AS b
+        """,
+        tuple(map(list, zip(*((text, vector(text, OLD)) for text in map("case {}".format, range(1100))), strict=True))),
+    )
+    database.call("maintain", bank="large")
+    database.rows("ANALYZE hindsight.memory")
+    yield models
+    database.close()
+
+
 class TestALargeBank:
     """More memories than are scanned: the vectors that stand beside have an index of their own."""
-
-    @pytest.fixture(scope="class")
-    def large(self, new_database: Callable[..., str], template: str) -> Iterator[Models]:
-        database = Database(new_database(template))
-        database.call("create_bank", bank="large")
-        models = Models(database, "large")
-        models.store("the first, whose model becomes the bank's")
-        database.rows(
-            """
-            INSERT INTO hindsight.memory (bank_id, memory_id, version, content, type, tags, entities, confidence, importance, metadata,
-              language, created_at, confirmed_at, confirmations, changed_at, model_id, embedding)
-            SELECT b.bank_id, gen_random_uuid(), 1, g.content, 'fact', '{}', '{}', 0.9, 0.5, '{}', 'english', now(), now(), 0, now(),
-                   b.model_id, g.embedding::vector::halfvec
-            FROM unnest(%s::text[], %s::text[]) AS g(content, embedding), hindsight.bank AS b
-            """,
-            tuple(
-                map(list, zip(*((text, vector(text, OLD)) for text in map("case {}".format, range(1100))), strict=True))
-            ),
-        )
-        database.call("maintain", bank="large")
-        database.rows("ANALYZE hindsight.memory")
-        yield models
-        database.close()
 
     def test_every_stage_finds_the_right_memory_by_an_index(self, large: Models) -> None:
         sample = [f"case {number}" for number in (0, 7, 548, 1099)]

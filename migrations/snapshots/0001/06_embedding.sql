@@ -32,7 +32,7 @@ AS $$
               WHEN stands_beside THEN hindsight._embedding_beside(of_bank, memory_id, digest, wanted) END
 $$;
 
--- _embedding_target: the model that embeddings come in for: the bank's, which the first one becomes, or the one that it is changing to.
+-- _embedding_target: the model that embeddings come in for: the bank's, which the first one becomes, or the one that it changes to.
 -- Keeps whoever changes the bank's model waiting until the transaction ends, and gives the bank as it is then.
 CREATE OR REPLACE FUNCTION hindsight._embedding_target(
   INOUT opened hindsight.bank, model text, OUT used hindsight.embedding_model, OUT is_beside boolean)
@@ -95,7 +95,8 @@ BEGIN
       ),
       claimed AS (
         INSERT INTO next_embedding AS n (bank_id, memory_id, model_id, digest, not_before, is_claimed)
-        SELECT (target.opened).bank_id, w.memory_id, (target.used).model_id, w.digest, until, true FROM waiting AS w ORDER BY w.memory_id
+        SELECT (target.opened).bank_id, w.memory_id, (target.used).model_id, w.digest, until, true
+        FROM waiting AS w ORDER BY w.memory_id
         ON CONFLICT ON CONSTRAINT next_embedding_pkey
           DO UPDATE SET digest = excluded.digest, embedding = NULL, not_before = excluded.not_before, is_claimed = true
         RETURNING n.memory_id
@@ -222,7 +223,8 @@ BEGIN
   UPDATE next_embedding AS n
     SET is_claimed = false, attempts = n.attempts + 1, last_error = left(error, 500),
         not_before = clock_timestamp() + make_interval(secs => least(embeddings_failed.seconds * 2 ^ least(n.attempts, 20), 604800))
-    WHERE n.bank_id = (target.opened).bank_id AND n.memory_id = ANY (memory_ids) AND n.model_id = (target.used).model_id AND n.embedding IS NULL;
+    WHERE n.bank_id = (target.opened).bank_id AND n.memory_id = ANY (memory_ids) AND n.model_id = (target.used).model_id
+      AND n.embedding IS NULL;
   GET DIAGNOSTICS noted = ROW_COUNT;
   RETURN noted;
 END
@@ -248,4 +250,5 @@ BEGIN
   RETURN freed;
 END
 $$;
-COMMENT ON FUNCTION hindsight.retry_embeddings(text) IS 'Lets the memories whose embedding failed be claimed at once; returns how many.';
+COMMENT ON FUNCTION hindsight.retry_embeddings(text) IS
+  'Lets the memories whose embedding failed be claimed at once; returns how many.';
