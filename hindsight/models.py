@@ -457,12 +457,6 @@ class MemoryVersion(_MemoryColumns, Base):
 class NextEmbedding(Base):
     __tablename__ = "next_embedding"
     __table_args__ = (
-        ForeignKeyConstraint(
-            ["bank_id", "memory_id"],
-            ["hindsight.memory.bank_id", "hindsight.memory.memory_id"],
-            name="next_embedding_memory_fkey",
-            ondelete="CASCADE",
-        ),
         Index(
             "next_embedding_waiting_idx",
             "bank_id",
@@ -479,9 +473,7 @@ class NextEmbedding(Base):
     bank_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     memory_id: Mapped[uuid.UUID] = mapped_column(Uuid, primary_key=True)
     model_id: Mapped[int] = mapped_column(
-        ForeignKey("hindsight.embedding_model.model_id", name="next_embedding_model_id_fkey"),
-        primary_key=True,
-        comment="Whose embedding it is.",
+        Integer, primary_key=True, autoincrement=False, comment="Whose embedding it is."
     )
     digest: Mapped[bytes] = mapped_column(
         LargeBinary, comment="Of the content that it is of: once the memory has another, it counts no more."

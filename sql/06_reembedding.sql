@@ -19,8 +19,8 @@ BEGIN
 END
 $$;
 
--- _queue_for_embedding: puts what lacks a vector of the coming model among what waits for one: all when it begins, later what has been
--- stored or changed meanwhile. Returns how many are new there.
+-- _queue_for_embedding: puts what lacks a vector of the coming model among what waits for one: at the first claim all, later what has
+-- been stored or changed meanwhile. Returns how many are new there.
 CREATE OR REPLACE FUNCTION hindsight._queue_for_embedding(opened hindsight.bank)
   RETURNS bigint
   LANGUAGE plpgsql VOLATILE
@@ -79,10 +79,13 @@ AS $$
 DECLARE
   opened hindsight.bank := _open_bank(bank, 'owner');
   named constant embedding_model := _registered(model);
+  lacking bigint;
 BEGIN
   IF opened.model_id IS NULL THEN
     PERFORM _adopt_model(opened, model);
   END IF;
+  opened.other_model_id := named.model_id;
+  lacking := _lacking(opened, false); -- before the lock, for which writers wait
   opened := _changing(opened);
   IF opened.reembedding IS NOT NULL AND NOT (opened.reembedding = 'embedding' AND opened.other_model_id = named.model_id)
      AND NOT (opened.switched_at IS NOT NULL AND opened.model_id = named.model_id) THEN
@@ -97,11 +100,10 @@ BEGIN
   END IF;
   IF opened.reembedding IS NULL THEN
     PERFORM _make_index(named);
-    opened.other_model_id := named.model_id;
     UPDATE bank AS b SET reembedding = 'embedding', other_model_id = named.model_id WHERE b.bank_id = opened.bank_id;
-    PERFORM _record(opened.bank_id, 'begin_reembedding', NULL, model), _queue_for_embedding(opened);
+    PERFORM _record(opened.bank_id, 'begin_reembedding', NULL, model);
   END IF;
-  RETURN _lacking(opened, false);
+  RETURN lacking;
 END
 $$;
 COMMENT ON FUNCTION hindsight.begin_reembedding(text, text) IS

@@ -305,7 +305,7 @@ COMMENT ON COLUMN hindsight.memory_version.model_id IS 'Embedding model of the e
 COMMENT ON COLUMN hindsight.memory_version.embedding IS 'Of the content, normalised; NULL: not yet made.';
 COMMENT ON COLUMN hindsight.memory_version.believed_until IS 'When the next version began.';
 
-CREATE TABLE hindsight.next_embedding (
+CREATE TABLE hindsight.next_embedding ( -- no foreign keys: their locks would be written into every memory of a bank that changes its model
   bank_id bigint NOT NULL,
   memory_id uuid NOT NULL,
   model_id integer NOT NULL,
@@ -315,9 +315,7 @@ CREATE TABLE hindsight.next_embedding (
   not_before timestamptz DEFAULT now() NOT NULL,
   is_claimed boolean DEFAULT false NOT NULL,
   last_error text,
-  PRIMARY KEY (bank_id, memory_id, model_id),
-  CONSTRAINT next_embedding_memory_fkey FOREIGN KEY (bank_id, memory_id) REFERENCES hindsight.memory (bank_id, memory_id) ON DELETE CASCADE,
-  CONSTRAINT next_embedding_model_id_fkey FOREIGN KEY (model_id) REFERENCES hindsight.embedding_model (model_id)
+  PRIMARY KEY (bank_id, memory_id, model_id)
 );
 -- A row stays whole, as in memory.
 ALTER TABLE hindsight.next_embedding SET (toast_tuple_target = 8160);

@@ -513,6 +513,18 @@ class TestClaims:
         models.fill()
         assert models.meant(bad["content"], models.new)[0] == bad["content"]
 
+    def test_what_is_erased_leaves_neither_a_vector_nor_an_error_behind(self, models: Models) -> None:
+        models.begin()
+        models.fill()
+        memory_id = models.db.rows("SELECT memory_id FROM hindsight.memory WHERE content = %s", (CONTENTS[1],))[-1][
+            "memory_id"
+        ]
+        left = "SELECT count(*) FROM hindsight.next_embedding WHERE memory_id = %s"
+        assert models.db.value(left, (memory_id,)) == 1
+        models.db.call("erase_memory", bank=models.bank, memory_id=memory_id, reason="at the person's request")
+        assert models.db.value(left, (memory_id,)) == 0
+        assert models.finish() == ("switched", 0)
+
     def test_bad_arguments_are_refused(self, models: Models) -> None:
         models.begin()
         (row,) = models.claim(most=1)

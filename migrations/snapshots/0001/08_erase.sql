@@ -42,7 +42,9 @@ DECLARE
   counts jsonb;
   blank_events jsonb;
 BEGIN
-  PERFORM _check_text('reason', erase_memory.reason, 2000), _take_turns(opened.bank_id);
+  PERFORM _check_text('reason', erase_memory.reason, 2000),
+          pg_advisory_xact_lock(hashtextextended('hindsight.model', opened.bank_id)), -- no vector of it is on its way any more
+          _take_turns(opened.bank_id);
   named := _lock_memory(opened, erase_memory.memory_id);
   contents := ARRAY(SELECT named.content UNION
                     SELECT v.content FROM memory_version AS v WHERE v.bank_id = opened.bank_id AND v.memory_id = named.memory_id);
@@ -103,6 +105,8 @@ BEGIN
   ), statistics AS (
     DELETE FROM word_statistics AS s
       WHERE s.bank_id = opened.bank_id AND s.word = ANY (words) AND s.documents <= cardinality(gone) RETURNING 1
+  ), embeddings AS (
+    DELETE FROM next_embedding AS n WHERE n.bank_id = opened.bank_id AND n.memory_id = ANY (gone)
   ), queries AS (
     DELETE FROM query_embedding AS q WHERE q.digest IN (SELECT _query_digest(c) FROM unnest(contents) AS c) RETURNING 1
   ), memories AS (
