@@ -55,18 +55,6 @@ BEGIN
 END
 $$;
 
--- _raise_not_reembedding: the one message for a step of what has not begun.
-CREATE OR REPLACE FUNCTION hindsight._raise_not_reembedding(opened hindsight.bank)
-  RETURNS void
-  LANGUAGE plpgsql IMMUTABLE
-AS $$
-BEGIN
-  RAISE EXCEPTION 'bank % is not being embedded anew%', pg_catalog.quote_literal(opened.name),
-      CASE WHEN opened.switched_at IS NOT NULL THEN ' any more: it has switched to its new model' ELSE '' END
-    USING ERRCODE = 'HM006', HINT = 'hindsight.embedding_status says where it is, hindsight.begin_reembedding begins.';
-END
-$$;
-
 -- begin_reembedding: lets a bank change to another registered model: from now on claim_unembedded gives out its memories for that one.
 -- Returns how many lack its vector. Again with the same model it changes nothing. A bank without a model has that one at once.
 -- Raises HM001, HM003, HM006 (it is changing to another model), HM012.
@@ -111,8 +99,8 @@ COMMENT ON FUNCTION hindsight.begin_reembedding(text, text) IS
 
 -- finish_reembedding: switches the bank to its new model, if every memory has its vector; what was refused stands in the way unless
 -- without_failed: then it is found by its words. outcome: embedding (waiting says how many lack one still), indexed (call it again: an
--- index was built, in a transaction of its own, so that nobody waits for it but who embeds), or switched.
--- Raises HM001, HM003, HM006 (nothing has begun).
+-- index was built, in a transaction of its own, so that nobody waits for it but who embeds), switched, or settled (nothing is going on:
+-- of several who do this at once, another one has done it all). Raises HM001, HM003.
 CREATE OR REPLACE FUNCTION hindsight.finish_reembedding(
   bank text, without_failed boolean DEFAULT false, OUT outcome text, OUT waiting bigint)
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -123,11 +111,9 @@ DECLARE
   opened hindsight.bank := _open_bank(bank, 'owner');
   coming embedding_model;
 BEGIN
-  outcome := 'switched';
+  outcome := CASE WHEN opened.reembedding IS NULL THEN 'settled' ELSE 'switched' END;
   waiting := 0;
-  IF opened.reembedding IS NULL THEN
-    PERFORM _raise_not_reembedding(opened);
-  ELSIF opened.switched_at IS NOT NULL THEN
+  IF opened.reembedding IS DISTINCT FROM 'embedding' THEN
     RETURN;
   END IF;
   outcome := 'embedding';
@@ -148,7 +134,7 @@ BEGIN
   END IF;
   opened := _changing(opened);
   IF opened.reembedding IS DISTINCT FROM 'embedding' THEN -- somebody was faster
-    outcome := CASE WHEN opened.switched_at IS NOT NULL THEN 'switched' ELSE 'embedding' END;
+    outcome := CASE WHEN opened.reembedding IS NULL THEN 'settled' ELSE 'switched' END;
     RETURN;
   END IF;
   waiting := _lacking(opened, coalesce(without_failed, false)); -- nobody can store a vector now
@@ -172,7 +158,7 @@ RETURN 'hindsight.next_embedding_' || registered.model_id || '_idx';
 
 -- settle_embeddings: after the switch: moves the new vectors of at most so many memories into their rows, from one on, and returns
 -- the last one, to go on from; NULL at the end of the bank. Vectors of the old model go; who embeds with it is refused from then on. A
--- memory that a writer is at is left for the next round. Once all have settled the change is over, and is_done.
+-- memory that a writer is at is left for the next round. Once all have settled the change is over, and is_done; it is where none goes on.
 -- Raises HM001, HM003, HM004, HM006 (not switched).
 CREATE OR REPLACE FUNCTION hindsight.settle_embeddings(
   bank text, after uuid DEFAULT NULL, most integer DEFAULT 100, OUT settled integer, OUT last_id uuid, OUT is_done boolean)
@@ -189,7 +175,11 @@ BEGIN
   IF opened.reembedding = 'switched' THEN
     opened := _changing(opened);
     UPDATE bank AS b SET reembedding = 'settling' WHERE b.bank_id = opened.bank_id AND b.reembedding = 'switched';
-  ELSIF opened.reembedding IS DISTINCT FROM 'settling' THEN
+  ELSIF opened.reembedding IS NULL THEN
+    settled := 0;
+    is_done := true;
+    RETURN;
+  ELSIF opened.reembedding = 'embedding' THEN
     RAISE EXCEPTION 'bank % has not switched to another model', quote_literal(opened.name)
       USING ERRCODE = 'HM006', HINT = 'hindsight.finish_reembedding does, once every memory has its new vector.';
   END IF;
@@ -241,7 +231,9 @@ DECLARE
 BEGIN
   opened := _changing(opened);
   IF opened.reembedding IS DISTINCT FROM 'embedding' THEN
-    PERFORM _raise_not_reembedding(opened);
+    RAISE EXCEPTION 'bank % is not being embedded anew%', quote_literal(opened.name),
+        CASE WHEN opened.switched_at IS NOT NULL THEN ' any more: it has switched to its new model' ELSE '' END
+      USING ERRCODE = 'HM006', HINT = 'hindsight.embedding_status says where it is.';
   END IF;
   WITH gone AS (
     DELETE FROM next_embedding AS n WHERE n.bank_id = opened.bank_id AND n.model_id = opened.other_model_id RETURNING n.embedding

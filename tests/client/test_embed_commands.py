@@ -240,6 +240,7 @@ def test_a_refused_text_stands_alone_with_its_error_and_blocks_no_other(
 def test_reembed_stops_at_a_refused_text_unless_told_to_switch_without_it(
     shared_url: str, names: tuple[str, str], bank: str, old: Picky, new: Picky
 ) -> None:
+    old.bad = "nothing"
     with Hindsight.connect(shared_url, settings=settings(old, names[0])) as memory:
         memory.store(bank, BAD)
     with Hindsight.connect(shared_url, settings=settings(new, names[1])) as memory:
