@@ -115,22 +115,16 @@ class AsyncEmbeddings(AsyncCaller):
         embedded = 0
         while True:
             embedded += await self.embed_pending(bank, batch_size, progress)
-            status = await self.embedding_status(bank)
-            if status.reembedding is None:
-                return embedded
-            if status.reembedding != "embedding":
-                break
             switch = {"bank": bank, "without_failed": without_refused}
-            (done,) = (await self._transaction("finish_reembedding", [switch]))[0]
-            if progress:
+            (done,) = (await self._transaction("finish_reembedding", [switch]))[0]  # at once: before more is stored
+            if done["outcome"] == "settled":
+                return embedded
+            if progress and done["outcome"] != "embedding":
                 progress("indexing" if done["outcome"] == "indexed" else "switching", 0)
+            if done["outcome"] == "switched":
+                break
             status = await self.embedding_status(bank)
-            if (
-                status.reembedding == "embedding"
-                and status.failed
-                and status.failed == status.waiting
-                and not without_refused
-            ):
+            if status.reembedding == "embedding" and 0 < status.failed == status.waiting and not without_refused:
                 raise Conflict(
                     f"{status.failed} memories can't be embedded, the last one because: {status.last_error}",
                     hint="Change or forget them and run it again, or switch without them: --without-refused",

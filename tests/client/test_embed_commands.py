@@ -288,6 +288,7 @@ def test_memories_stored_meanwhile_by_services_of_the_old_model_are_embedded_bef
                 except ModelMismatch:  # the bank has switched, and settles
                     return
                 stored.append(content)
+                stop.wait(0.2)
 
     thread = threading.Thread(target=serve)
     thread.start()
