@@ -185,7 +185,9 @@ DECLARE
   receipt_id bigint;
   counts jsonb := '{}';
 BEGIN
-  PERFORM _check_text('reason', erase_bank.reason, 2000), _check_bank_name(opened.name), _take_turns(opened.bank_id);
+  PERFORM _check_text('reason', erase_bank.reason, 2000), _check_bank_name(opened.name),
+          pg_advisory_xact_lock(hashtextextended('hindsight.model', opened.bank_id)), -- no vector is on its way any more
+          _take_turns(opened.bank_id);
   -- Waits for its writers. Those that come later fail, since they have opened a bank that is not there.
   PERFORM FROM bank AS b WHERE b.bank_id = opened.bank_id FOR UPDATE;
   IF NOT FOUND THEN -- somebody was faster
