@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import sleep
-from typing import cast
+from typing import Any, cast
 from uuid import UUID
 
-from hindsight.calls import vector
+from sqlalchemy.exc import SQLAlchemyError
+
+from hindsight.calls import RETRIED, call, sqlstate, translated, vector
 from hindsight.embedding_work import CLAIM_SECONDS, REFUSED_SECONDS, UNREACHABLE_SECONDS, EmbeddingCounts, embed_batch
 from hindsight.errors import ConfigurationError, Conflict, EmbeddingUnavailable
 from hindsight.results import EmbeddingStatus
 from hindsight.sync_caller import Caller
 
+RowsOf = Callable[[str, Mapping[str, Any]], list[dict[str, Any]]]
+"""Calls a function of the schema and gives its rows."""
 Progress = Callable[[str, int], None]
 """Told what is being done, and for how many memories more it is done."""
 
@@ -27,11 +31,14 @@ class Embeddings(Caller):
         nobody else is given; take_over: also what others have claimed, for the end, where they may be gone. What the
         model refuses is kept with the error and tried again later, and so is everything when it can't be reached.
         """
+        return self._embed_waiting(self._rows_of, bank, most, take_over)
+
+    def _embed_waiting(self, rows_of: RowsOf, bank: str, most: int, take_over: bool) -> EmbeddingCounts:
         if self.embedder is None:
             return EmbeddingCounts()
         common = {"bank": bank, "model": self.embedder.model}
         claim = {**common, "most": most, "seconds": CLAIM_SECONDS, "take_over": take_over}
-        waiting = (self._transaction("claim_unembedded", [claim]))[0]
+        waiting = rows_of("claim_unembedded", claim)
         batch = embed_batch(self.embedder, [row["content"] for row in waiting])
         taken = 0
         if batch.vectors:
@@ -41,7 +48,7 @@ class Embeddings(Caller):
                 "versions": [row["version"] for row in rows],
                 "embeddings": [vector(embedding) for embedding in batch.vectors.values()],
             }
-            taken = self._value("set_embeddings", **common, **given)
+            taken = (rows_of("set_embeddings", {**common, **given}))[0]["set_embeddings"]
         failed = [
             {"memory_ids": [waiting[place]["memory_id"]], "error": error, "seconds": REFUSED_SECONDS}
             for place, error in batch.refused.items()
@@ -49,8 +56,8 @@ class Embeddings(Caller):
         if batch.unreachable is not None:
             left = [row["memory_id"] for place, row in enumerate(waiting) if place not in batch.vectors | batch.refused]
             failed.append({"memory_ids": left, "error": batch.unreachable, "seconds": UNREACHABLE_SECONDS})
-        if failed:
-            self._transaction("embeddings_failed", [{**common, **one} for one in failed])
+        for one in failed:
+            rows_of("embeddings_failed", {**common, **one})
         return EmbeddingCounts(
             claimed=len(waiting),
             embedded=taken,
@@ -118,6 +125,8 @@ class Embeddings(Caller):
                 progress("indexing" if done["outcome"] == "indexed" else "switching", 0)
             if done["outcome"] == "switched":
                 break
+            if done["outcome"] == "embedding" and 0 < done["waiting"] <= batch_size:
+                self._embed_the_last(bank, batch_size, switch)
             status = self.embedding_status(bank)
             if status.reembedding == "embedding" and 0 < status.failed == status.waiting and not without_refused:
                 raise Conflict(
@@ -128,6 +137,30 @@ class Embeddings(Caller):
             self._settle(bank, progress)
             embedded += self.embed_pending(bank, batch_size, progress)  # what a service of the old model stored last
         return embedded
+
+    def _embed_the_last(self, bank: str, most: int, switch: dict[str, Any]) -> None:
+        """Embeds the few memories that were stored since the last claim, and switches, while nobody can store a vector.
+
+        Else a bank that is stored to all the time would never have all of them at one moment.
+        """
+        assert self.embedder is not None  # noqa: S101  # reembed() has looked
+        try:
+            with self._engine.begin() as connection:
+
+                def rows_of(function: str, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
+                    statement, parameters = call(function, arguments)
+                    return [dict(row) for row in (connection.execute(statement, parameters)).mappings()]
+
+                # It holds writers of vectors up until the transaction ends.
+                rows_of("begin_reembedding", {"bank": bank, "model": self.embedder.model})
+                self._embed_waiting(rows_of, bank, most, True)
+                rows_of("finish_reembedding", switch)
+        except (SQLAlchemyError, OSError) as error:
+            if sqlstate(error) not in RETRIED:
+                raise translated(error) from None
+
+    def _rows_of(self, function: str, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
+        return (self._transaction(function, [arguments]))[0]
 
     def _settle(self, bank: str, progress: Progress | None) -> None:
         after: UUID | None = None

@@ -17,6 +17,8 @@ REPLACEMENTS = [
     (r"await run_sync\(([\w.]+), ", r"\1("),
     (r"\basync (def|with)\b", r"\1"),
     (r"\bawait ", ""),
+    (r"\bAwaitable\[(.*)\]\]$", r"\1]"),
+    (r"import Awaitable, ", "import "),
     (r"\bAsync(Caller|Embeddings|Operations|Hindsight)\b", r"\1"),
     (r"\bAsyncEngine\b", "Engine"),
     (r"\basync_engine\b", "sync_engine"),
@@ -35,7 +37,7 @@ def generated(module: str) -> str:
     heading = f'"""Made from {module}.py by `make generate`: change that one."""'
     source = re.sub(r"\A\"\"\".*?\"\"\"", heading, source, flags=re.DOTALL)
     for pattern, replacement in REPLACEMENTS:
-        source = re.sub(pattern, replacement, source)
+        source = re.sub(pattern, replacement, source, flags=re.MULTILINE)
     ruff = [sys.executable, "-m", "ruff"]
     for command in (["check", "--fix-only", "--select", "I", "-q"], ["format", "-q"]):
         run = subprocess.run(

@@ -249,6 +249,7 @@ def test_reembed_stops_at_a_refused_text_unless_told_to_switch_without_it(
         assert memory.embedding_status(bank).model == names[0]
         assert memory.reembed(bank, without_refused=True) == 0
         assert memory.embedding_status(bank).model == names[1]
+        new.bad = "nothing"
         assert memory.recall(bank, BAD)[0].content == BAD, "its words find it"
         assert memory.recall(bank, BAD)[0].semantic is None
 
@@ -288,7 +289,7 @@ def test_memories_stored_meanwhile_by_services_of_the_old_model_are_embedded_bef
                 except ModelMismatch:  # the bank has switched, and settles
                     return
                 stored.append(content)
-                stop.wait(0.2)
+                stop.wait(0.02)
 
     thread = threading.Thread(target=serve)
     thread.start()
