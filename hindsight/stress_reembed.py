@@ -82,8 +82,8 @@ OLD, NEW = MadeUp("made-up-old"), MadeUp("made-up-new")
 class Reembedding:
     """What was measured.
 
-    seconds: plain (embedding the same texts the first time, with nobody beside), embedding, switch (with the index that
-    is built before it), settling. recalls: step → count, and in milliseconds p50, p95, p99.
+    seconds: plain (embedding the same texts the first time, with nobody beside), embedding (with the index of the new
+    vectors), switch, settling. recalls: step → count, and in milliseconds p50, p95, p99.
     """
 
     memories: int
