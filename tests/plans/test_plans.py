@@ -310,6 +310,7 @@ def test_a_bank_that_changes_its_model_reads_what_waits_and_what_stands_beside_b
     """The last test of this file: the large bank has another model from here on."""
     filled.call("register_model", model="tiny", dimensions=2)
     filled.call("begin_reembedding", bank=LARGE, model="tiny")
+    filled.call("claim_unembedded", bank=LARGE, most=100, model="tiny")  # the first puts all among what waits
     filled.rows("ANALYZE hindsight.next_embedding")
     plan = plans_of(filled, "SELECT * FROM hindsight.claim_unembedded('large', 100, 'tiny')")
     assert "next_embedding_waiting_idx" in indexes(plan)
