@@ -40,8 +40,8 @@ Identifiers = Sequence[UUID | str] | UUID | str
 
 MOST_QUERIES = 9
 """How many queries one recall takes."""
-STORE_VECTORS = {"store", "update_memory", "embed_memory", "distil"}
-"""Functions that store vectors, whose model must be in the registry first."""
+STORE_VECTORS = {"store", "update_memory", "claim_unembedded", "begin_reembedding", "distil"}
+"""Functions that take a model, which must be in the registry first."""
 
 RETRIED = {"40001", "40P01"}
 """SQLSTATEs of a transaction that lost a race and may simply run again: serialization failure, deadlock."""
@@ -86,7 +86,6 @@ _NEEDED_BY = {
     "note_usage": {"purpose", "model"},
     "diff": {"since"},
     "set_policy": {"type"},
-    "set_bank_model": {"model"},
     "set_thresholds": {"model"},
     "set_index": {"model"},
     **{name: {"reason"} for name in ("forget", "forget_matching", "forget_bank", "erase_memory", "erase_bank")},
@@ -109,7 +108,7 @@ _WHOLE_NUMBERS = {
     "failures",
     "budget",
 }
-_FLAGS = {"include_pending", "dry_run", "is_ending"}
+_FLAGS = {"include_pending", "dry_run", "is_ending", "take_over", "without_failed"}
 _JSON = ("metadata", "tool_calls", "aliases", "turns", "before", "memories", "value", "patterns", "files")
 _DURATIONS = ("ttl", "lease", "after_idle", "every")
 _EXPRESSIONS = {

@@ -18,9 +18,7 @@ from hindsight.archive_commands import archive, export
 from hindsight.audit_commands import audit
 from hindsight.calls import translated
 from hindsight.command import (
-    COMMON,
     AsJson,
-    Common,
     database_name,
     exit_code,
     note,
@@ -29,6 +27,7 @@ from hindsight.command import (
 from hindsight.config import load_settings
 from hindsight.database import database_url, head, migrate, migration_script
 from hindsight.embedding import embedding_provider
+from hindsight.embedding_commands import embed, reembed
 from hindsight.evaluation_commands import eval_recall
 from hindsight.import_commands import import_files
 from hindsight.life_commands import complete, confirm, diff, forget, history, pending, reject, restore, state
@@ -85,8 +84,8 @@ app.command(export, group="Conversations and documents")
 app.command(eval_recall, name="eval")
 app.command(bench_recall, name="bench")
 app.command(stress_memories, name="stress")
-app.command(calibrate)
-app.command(index)
+for command in (embed, reembed, calibrate, index):
+    app.command(command)
 
 
 @app.command
@@ -117,7 +116,7 @@ def status(*, as_json: AsJson = False) -> int:
     for bank in banks:
         if bank.unembedded and model:
             waiting = f"{bank.unembedded} memories wait for an embedding"
-            note(f"bank {bank.bank!r}: {waiting}: hindsight reembed --bank {bank.bank!r}")
+            note(f"bank {bank.bank!r}: {waiting}: hindsight embed --bank {bank.bank!r}")
         if bank.model not in (None, model) and model:
             note(f"bank {bank.bank!r} holds embeddings of {bank.model!r}: hindsight reembed --bank {bank.bank!r}")
     return 0 if at_head else 69
@@ -146,18 +145,6 @@ def migrate_schema(
     with Hindsight.connect(settings=settings) as client:
         report = {"database": database_name(settings), "revision": client.versions().revision, "head": head()}
     show(as_json, report, f"schema hindsight is at {report['revision']} in {report['database']}")
-
-
-@app.command
-def reembed(*, common: Common = COMMON) -> None:
-    """Make the configured embedding model the bank's, and embed its memories anew."""
-    client, bank = common.open()
-    with client:
-        if client.embedder is None:
-            raise errors.ConfigurationError("no embedding model is configured: set HINDSIGHT_EMBEDDING_PROVIDER")
-        note(f"embedding the memories of the bank {bank!r} with {client.embedder.model} …")
-        report = {"bank": bank, "model": client.embedder.model, "embedded": client.reembed(bank)}
-    show(common.as_json, report, f"{report['embedded']} memories embedded with {report['model']}")
 
 
 @app.command

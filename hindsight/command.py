@@ -48,9 +48,9 @@ class Common:
     bank: Annotated[str | None, Parameter(help="The bank; HINDSIGHT_BANK, else 'default'.")] = None
     as_json: AsJson = False
 
-    def open(self) -> tuple[Hindsight, str]:
-        """A client, and the name of the bank."""
-        settings = load_settings()
+    def open(self, **given: Any) -> tuple[Hindsight, str]:
+        """A client, and the name of the bank. given: settings, instead of those of the environment."""
+        settings = load_settings(**given)
         return Hindsight.connect(settings=settings), settings.bank if self.bank is None else self.bank
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hindsight.errors import ConfigurationError, EmbeddingError, EmbeddingUnavailable
+from hindsight.errors import ConfigurationError, EmbeddingDenied, EmbeddingError, EmbeddingUnavailable
 from hindsight.model_endpoint import EndpointFailure, ModelEndpoint
 from hindsight.vectors import MODEL_DEFAULTS, UNKNOWN_MODEL, check_text, check_vectors
 
@@ -100,7 +100,8 @@ class EndpointEmbedder:
         try:
             return self._endpoint.post("/embeddings", body)
         except EndpointFailure as failure:
-            kind = EmbeddingUnavailable if failure.is_temporary else EmbeddingError
+            is_denied = failure.status in (401, 403, 404)
+            kind = EmbeddingUnavailable if failure.is_temporary else EmbeddingDenied if is_denied else EmbeddingError
             is_unexplained = failure.status is not None and not (failure.is_temporary or failure.advice)
             more = (
                 f". If it is about the number of texts, lower HINDSIGHT_EMBEDDING_BATCH_SIZE (now {self._batch_size})"

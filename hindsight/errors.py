@@ -4,7 +4,8 @@ HindsightError
  ├─ ConfigurationError      a setting can't be used
  ├─ EmbeddedUnavailable     the embedded PostgreSQL isn't installed, or doesn't start
  ├─ EmbeddingError          a text can't be embedded
- │   └─ EmbeddingUnavailable   …now
+ │   ├─ EmbeddingUnavailable   …now
+ │   └─ EmbeddingDenied        …nor any other: the key, the address or the model's name is wrong
  ├─ DatabaseUnavailable     the database can't be reached
      │   └─ SchemaMissing          …it can, but was never migrated
  └─ DatabaseError           the database refused a call: one subclass for each SQLSTATE of class HM
@@ -29,6 +30,10 @@ class EmbeddingError(HindsightError):
 
 class EmbeddingUnavailable(EmbeddingError):  # noqa: N818
     """The embedding model can't be reached now; the same call may succeed later."""
+
+
+class EmbeddingDenied(EmbeddingError):  # noqa: N818
+    """The embedding endpoint takes no text at all: its key, its address or the model's name is wrong."""
 
 
 class EmbeddedUnavailable(HindsightError):  # noqa: N818

@@ -66,7 +66,15 @@ def stress_memories(
     expire: Annotated[
         bool, Parameter(help="Instead: maintain a bank of which a tenth has expired, beside a writer.")
     ] = False,
-    memories: Annotated[int, Parameter(help="With --expire: in the bank.", validator=Number(gte=1000))] = 1_000_000,
+    reembed: Annotated[
+        bool, Parameter(help="Instead: change a bank's embedding model under constant recall, by made-up vectors.")
+    ] = False,
+    memories: Annotated[
+        int | None,
+        Parameter(
+            help="In the bank: with --expire, by default 1,000,000; with --reembed, 50,000.", validator=Number(gte=1000)
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Let many writers at once loose on the same few memories, and check that nothing is lost, doubled or deadlocked.
@@ -75,9 +83,18 @@ def stress_memories(
     """
     from hindsight import stress, stress_expire
 
+    if reembed:
+        if not importlib.util.find_spec("numpy"):
+            raise ConfigurationError("--reembed needs numpy: pip install numpy, or 'hindsight-memory[local]'")
+        from hindsight import stress_reembed
+
+        with throwaway_database("stress", stress_expire.SERVER) as (url, _):
+            change = stress_reembed.reembed(url, memories or 50_000)
+        show(as_json, change.as_dict(), *stress_reembed.lines(change))
+        return 0 if change.holds else 1
     if expire:
         with throwaway_database("stress", stress_expire.SERVER) as (url, _):
-            upkeep = stress_expire.expire(url, memories)
+            upkeep = stress_expire.expire(url, memories or 1_000_000)
         show(as_json, upkeep.as_dict(), *stress_expire.lines(upkeep))
         return 0 if upkeep.holds else 1
     with throwaway_database("stress") as (url, _):

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Computed,
     Date,
@@ -146,6 +147,12 @@ class Bank(Base):
         CheckConstraint("distil_turns BETWEEN 1 AND 100", name="bank_distil_turns_check"),
         CheckConstraint("working_turns BETWEEN 1 AND 1000", name="bank_working_turns_check"),
         CheckConstraint("redaction IN ('off', 'mask', 'refuse')", name="bank_redaction_check"),
+        CheckConstraint("reembedding IN ('embedding', 'switched', 'settling')", name="bank_reembedding_check"),
+        CheckConstraint(
+            "(reembedding IS NULL) = (other_model_id IS NULL) "
+            "AND (switched_at IS NULL) = (coalesce(reembedding, 'embedding') = 'embedding')",
+            name="bank_other_model_check",
+        ),
         Index("bank_name_key", "name", unique=True),
         {"comment": "A store of memories with its own access list: the unit of isolation and of distribution."},
     )
@@ -160,6 +167,17 @@ class Bank(Base):
     model_id: Mapped[int | None] = mapped_column(
         ForeignKey("hindsight.embedding_model.model_id", name="bank_model_id_fkey"),
         comment="The embedding model of this bank; NULL until the first embedding.",
+    )
+    reembedding: Mapped[str | None] = mapped_column(
+        Text,
+        comment="Where a change of the model is: embedding, switched or settling; NULL: none is going on.",
+    )
+    other_model_id: Mapped[int | None] = mapped_column(
+        ForeignKey("hindsight.embedding_model.model_id", name="bank_other_model_id_fkey"),
+        comment="The model that is coming (embedding), or going (switched, settling).",
+    )
+    switched_at: Mapped[datetime | None] = mapped_column(
+        Timestamp, comment="When model_id became what it is; NULL when no change is going on."
     )
     documents: Mapped[int | None] = mapped_column(
         Integer,
@@ -566,6 +584,41 @@ class MemoryVersion(_MemoryColumns, Base):
     digest: Mapped[bytes] = mapped_column(LargeBinary)
     document: Mapped[str] = mapped_column(TSVECTOR)
     believed_until: Mapped[datetime] = mapped_column(Timestamp, comment="When the next version began.")
+
+
+class NextEmbedding(Base):
+    __tablename__ = "next_embedding"
+    __table_args__ = (
+        Index(
+            "next_embedding_waiting_idx",
+            "bank_id",
+            "model_id",
+            "not_before",
+            postgresql_where=text("embedding IS NULL"),
+        ),
+        {
+            "comment": "Embeddings on their way: claimed, refused, and, while a bank changes its model, "
+            "those that are made already."
+        },
+    )
+
+    bank_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    memory_id: Mapped[uuid.UUID] = mapped_column(Uuid, primary_key=True)
+    model_id: Mapped[int] = mapped_column(
+        Integer, primary_key=True, autoincrement=False, comment="Whose embedding it is."
+    )
+    digest: Mapped[bytes] = mapped_column(
+        LargeBinary, comment="Of the content that it is of: once the memory has another, it counts no more."
+    )
+    embedding: Mapped[str | None] = mapped_column(HalfVector, comment="Of the content, normalised; NULL: not yet made.")
+    attempts: Mapped[int] = mapped_column(Integer, server_default=text("0"), comment="How often it failed.")
+    not_before: Mapped[datetime] = mapped_column(
+        Timestamp,
+        server_default=func.now(),
+        comment="Nobody takes it until then: somebody has claimed it, or it failed.",
+    )
+    is_claimed: Mapped[bool] = mapped_column(Boolean, server_default=text("false"), comment="Somebody is at it.")
+    last_error: Mapped[str | None] = mapped_column(Text, comment="Why it failed.")
 
 
 class Link(Base):

@@ -11,11 +11,10 @@ from datetime import date
 from typing import Any, cast
 from uuid import UUID
 
-from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
 
-from hindsight.caller import AsyncCaller
-from hindsight.calls import Duration, Labels, Moment, acting_for, call, stated, translated, vector
+from hindsight.calls import Duration, Labels, Moment, acting_for, call, stated, translated
+from hindsight.embeddings import AsyncEmbeddings
 from hindsight.results import (
     ArchivedTurns,
     Bank,
@@ -38,7 +37,7 @@ from hindsight.results import (
 )
 
 
-class AsyncOperations(AsyncCaller):
+class AsyncOperations(AsyncEmbeddings):
     """What keeps banks: for whoever owns them, and for operators."""
 
     async def create_bank(
@@ -252,40 +251,12 @@ class AsyncOperations(AsyncCaller):
         except (SQLAlchemyError, OSError) as error:
             raise translated(error) from None
 
-    async def embed_pending(self, bank: str, batch_size: int = 64) -> int:
-        """Embeds the memories of a bank that have no embedding yet. Returns how many it embedded."""
-        embedded = 0
-        while self.embedder is not None:
-            waiting = (await self._transaction("unembedded", [{"bank": bank, "most": batch_size}]))[0]
-            if not waiting:
-                break
-            made = await run_sync(self.embedder.passages, [row["content"] for row in waiting])
-            done = await self._transaction(
-                "embed_memory",
-                [
-                    {
-                        "bank": bank,
-                        "memory_id": row["memory_id"],
-                        "version": row["version"],
-                        "embedding": vector(embedding),
-                        "model": self.embedder.model,
-                    }
-                    for row, embedding in zip(waiting, made, strict=True)
-                ],
-            )
-            embedded += sum(row["embed_memory"] for (row,) in done)
-        return embedded
-
-    async def reembed(self, bank: str) -> int:
-        """Makes the configured embedding model the bank's, and embeds its memories anew. Returns how many.
-
-        Until a memory has its new embedding it is found by its words.
-        """
-        if self.embedder is None:
-            return 0
-        await self.register_model()
-        await self._value("set_bank_model", bank=bank, model=self.embedder.model)
-        return await self.embed_pending(bank)
+    async def drop_unused_indexes(self, models: Sequence[str] | None = None) -> int:
+        """Drops the indexes of vectors that no bank needs, of all models or of these; nobody waits. For operators."""
+        given = {"models": None if models is None else list(models)}
+        rows = (await self._transaction("unused_indexes", [given]))[0]
+        await self._outside_a_transaction([row["unused_indexes"] for row in rows])
+        return len(rows)
 
     async def models(self) -> list[Model]:
         """The registered embedding models, with their thresholds and the settings of their indexes."""
@@ -313,13 +284,7 @@ class AsyncOperations(AsyncCaller):
         """
         given = {"m": m, "ef_construction": ef_construction, "ef_search": ef_search, "build_now": False}
         rows = (await self._transaction("set_index", [{"model": model, **given}]))[0]
-        try:
-            async with self.engine.connect() as connection:
-                connection = await connection.execution_options(isolation_level="AUTOCOMMIT")
-                for row in rows:  # they may not run in a transaction
-                    await connection.exec_driver_sql(row["set_index"])
-        except (SQLAlchemyError, OSError) as error:
-            raise translated(error) from None
+        await self._outside_a_transaction([row["set_index"] for row in rows])
         return bool(rows)
 
     async def sample_memories(self, bank: str, most: int = 100) -> list[SampledMemory]:
@@ -327,6 +292,16 @@ class AsyncOperations(AsyncCaller):
         model = self.embedder.model if self.embedder else None
         rows = (await self._transaction("sample_memories", [{"bank": bank, "most": most, "model": model}]))[0]
         return [SampledMemory(**{**row, "embedding": json.loads(row["embedding"])}) for row in rows]
+
+    async def _outside_a_transaction(self, statements: Sequence[str]) -> None:
+        """Runs what builds and drops indexes while memories are read and written, which no transaction may hold."""
+        try:
+            async with self.engine.connect() as connection:
+                connection = await connection.execution_options(isolation_level="AUTOCOMMIT")
+                for statement in statements:
+                    await connection.exec_driver_sql(statement)
+        except (SQLAlchemyError, OSError) as error:
+            raise translated(error) from None
 
     async def _tasks(self, function: str, **arguments: Any) -> dict[str, int]:
         rows: list[Mapping[str, Any]] = [*(await self._transaction(function, [arguments]))[0]]

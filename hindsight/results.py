@@ -269,6 +269,31 @@ class BankStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingStatus:
+    """How far the embeddings of a bank are.
+
+    `reembedding`: where a change of its model is: embedding, switched, settling; None: none goes on. `other_model`: the
+    model that is coming, or, after the switch, going. Of its `memories` (live or pending) `embedded` have their vector
+    of the model that is worked for (the coming one while embedding), the others are `waiting`: some of them `claimed`
+    by somebody who embeds them, some `failed`: tried again from `next_try_at` on. `unsettled`: have it beside them.
+    """
+
+    model: str | None
+    dimensions: int | None
+    reembedding: str | None
+    other_model: str | None
+    other_dimensions: int | None
+    memories: int
+    embedded: int
+    waiting: int
+    claimed: int
+    failed: int
+    unsettled: int
+    next_try_at: datetime | None
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Versions:
     """The versions of PostgreSQL, pgvector and the schema; `revision` is None when it was never migrated."""
 

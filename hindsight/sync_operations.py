@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from hindsight.calls import Duration, Labels, Moment, acting_for, call, stated, translated, vector
+from hindsight.calls import Duration, Labels, Moment, acting_for, call, stated, translated
 from hindsight.results import (
     ArchivedTurns,
     Bank,
@@ -31,10 +31,10 @@ from hindsight.results import (
     UpkeepTurn,
     Versions,
 )
-from hindsight.sync_caller import Caller
+from hindsight.sync_embeddings import Embeddings
 
 
-class Operations(Caller):
+class Operations(Embeddings):
     """What keeps banks: for whoever owns them, and for operators."""
 
     def create_bank(
@@ -248,40 +248,12 @@ class Operations(Caller):
         except (SQLAlchemyError, OSError) as error:
             raise translated(error) from None
 
-    def embed_pending(self, bank: str, batch_size: int = 64) -> int:
-        """Embeds the memories of a bank that have no embedding yet. Returns how many it embedded."""
-        embedded = 0
-        while self.embedder is not None:
-            waiting = (self._transaction("unembedded", [{"bank": bank, "most": batch_size}]))[0]
-            if not waiting:
-                break
-            made = self.embedder.passages([row["content"] for row in waiting])
-            done = self._transaction(
-                "embed_memory",
-                [
-                    {
-                        "bank": bank,
-                        "memory_id": row["memory_id"],
-                        "version": row["version"],
-                        "embedding": vector(embedding),
-                        "model": self.embedder.model,
-                    }
-                    for row, embedding in zip(waiting, made, strict=True)
-                ],
-            )
-            embedded += sum(row["embed_memory"] for (row,) in done)
-        return embedded
-
-    def reembed(self, bank: str) -> int:
-        """Makes the configured embedding model the bank's, and embeds its memories anew. Returns how many.
-
-        Until a memory has its new embedding it is found by its words.
-        """
-        if self.embedder is None:
-            return 0
-        self.register_model()
-        self._value("set_bank_model", bank=bank, model=self.embedder.model)
-        return self.embed_pending(bank)
+    def drop_unused_indexes(self, models: Sequence[str] | None = None) -> int:
+        """Drops the indexes of vectors that no bank needs, of all models or of these; nobody waits. For operators."""
+        given = {"models": None if models is None else list(models)}
+        rows = (self._transaction("unused_indexes", [given]))[0]
+        self._outside_a_transaction([row["unused_indexes"] for row in rows])
+        return len(rows)
 
     def models(self) -> list[Model]:
         """The registered embedding models, with their thresholds and the settings of their indexes."""
@@ -309,13 +281,7 @@ class Operations(Caller):
         """
         given = {"m": m, "ef_construction": ef_construction, "ef_search": ef_search, "build_now": False}
         rows = (self._transaction("set_index", [{"model": model, **given}]))[0]
-        try:
-            with self.engine.connect() as connection:
-                connection = connection.execution_options(isolation_level="AUTOCOMMIT")
-                for row in rows:  # they may not run in a transaction
-                    connection.exec_driver_sql(row["set_index"])
-        except (SQLAlchemyError, OSError) as error:
-            raise translated(error) from None
+        self._outside_a_transaction([row["set_index"] for row in rows])
         return bool(rows)
 
     def sample_memories(self, bank: str, most: int = 100) -> list[SampledMemory]:
@@ -323,6 +289,16 @@ class Operations(Caller):
         model = self.embedder.model if self.embedder else None
         rows = (self._transaction("sample_memories", [{"bank": bank, "most": most, "model": model}]))[0]
         return [SampledMemory(**{**row, "embedding": json.loads(row["embedding"])}) for row in rows]
+
+    def _outside_a_transaction(self, statements: Sequence[str]) -> None:
+        """Runs what builds and drops indexes while memories are read and written, which no transaction may hold."""
+        try:
+            with self.engine.connect() as connection:
+                connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+                for statement in statements:
+                    connection.exec_driver_sql(statement)
+        except (SQLAlchemyError, OSError) as error:
+            raise translated(error) from None
 
     def _tasks(self, function: str, **arguments: Any) -> dict[str, int]:
         rows: list[Mapping[str, Any]] = [*(self._transaction(function, [arguments]))[0]]

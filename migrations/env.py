@@ -31,7 +31,7 @@ def of_this_schema(name: str | None, kind: str, parents: Any) -> bool:
         return name == "hindsight"
     if kind == "table":
         return not re.fullmatch(r"turn_\d{4}_\d{2}", name or "")
-    return not (kind == "index" and (name or "").startswith("memory_embedding_"))
+    return not (kind == "index" and re.match(r"(memory_embedding|next_embedding)_\d+_idx$", name or ""))
 
 
 GENERATED = """

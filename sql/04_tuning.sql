@@ -76,12 +76,6 @@ $$;
 COMMENT ON FUNCTION hindsight.set_thresholds(text, double precision, double precision, double precision) IS
   'Changes a model''s floor, recall_threshold and merge_threshold, for operators. The next recall goes by them.';
 
--- _index_name: the HNSW index of a model's vectors, as register_model names it.
-CREATE OR REPLACE FUNCTION hindsight._index_name(registered hindsight.embedding_model)
-  RETURNS text
-  LANGUAGE sql IMMUTABLE
-RETURN 'hindsight.memory_embedding_' || registered.model_id || '_idx';
-
 -- set_index: changes what is given of a model's HNSW index. ef_search counts from the next recall; m and
 -- ef_construction are of the index as it is built, so giving either builds it anew, at once: until the transaction ends
 -- writers of memories wait (SHARE on the table), and so does recall (ACCESS EXCLUSIVE on the index, which every plan
@@ -113,6 +107,9 @@ BEGIN
     RETURN;
   END IF;
   index_name := _index_name(changed);
+  IF to_regclass(index_name) IS NULL THEN -- no bank has the model: its index is made with these settings for the first that takes it
+    RETURN;
+  END IF;
   EXECUTE format('ALTER INDEX %s SET (m = %s, ef_construction = %s)', index_name, changed.hnsw_m, changed.hnsw_ef_construction);
   IF build_now THEN
     EXECUTE format('REINDEX INDEX %s', index_name);

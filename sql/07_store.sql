@@ -177,7 +177,8 @@ BEGIN
     IF held.memory_id IS NULL AND fresh.embedding IS NOT NULL THEN
       SELECT m.* INTO held FROM current_memory AS m
         WHERE m.bank_id = opened.bank_id AND m.memory_id = _same_meaning(opened, used, fresh)
-          AND _says_it_too(m.content, m.slot, m.embedding, fresh, used.merge_threshold) -- still: whoever had it locked may have changed it
+          AND _says_it_too(m.content, m.slot, _embedding_by(used.model_id, _stands_beside(opened, used.model_id), m.bank_id, m.memory_id,
+                                                            m.digest, m.model_id, m.embedding), fresh, used.merge_threshold) -- still: whoever had it locked may have changed it
         FOR NO KEY UPDATE;
     END IF;
     IF held.expires_at <= clock_timestamp() THEN

@@ -42,7 +42,9 @@ DECLARE
   counts jsonb;
   blank_events jsonb;
 BEGIN
-  PERFORM _check_text('reason', erase_memory.reason, 2000), _take_turns(opened.bank_id);
+  PERFORM _check_text('reason', erase_memory.reason, 2000),
+          pg_advisory_xact_lock(hashtextextended('hindsight.model', opened.bank_id)), -- no vector of it is on its way any more
+          _take_turns(opened.bank_id);
   erase_memory.reason := _redacted(opened, 'reason', erase_memory.reason);
   named := _lock_memory(opened, erase_memory.memory_id);
   contents := ARRAY(SELECT named.content UNION
@@ -108,6 +110,8 @@ BEGIN
   ), statistics AS (
     DELETE FROM word_statistics AS s
       WHERE s.bank_id = opened.bank_id AND s.word = ANY (words) AND s.documents <= cardinality(gone) RETURNING 1
+  ), embeddings AS (
+    DELETE FROM next_embedding AS n WHERE n.bank_id = opened.bank_id AND n.memory_id = ANY (gone)
   ), queries AS (
     DELETE FROM query_embedding AS q WHERE q.digest IN (SELECT _query_digest(c) FROM unnest(contents) AS c) RETURNING 1
   ), memories AS (
@@ -198,7 +202,9 @@ DECLARE
   counts jsonb := '{}';
   archives record;
 BEGIN
-  PERFORM _check_text('reason', erase_bank.reason, 2000), _check_bank_name(opened.name), _take_turns(opened.bank_id);
+  PERFORM _check_text('reason', erase_bank.reason, 2000), _check_bank_name(opened.name),
+          pg_advisory_xact_lock(hashtextextended('hindsight.model', opened.bank_id)), -- no vector is on its way any more
+          _take_turns(opened.bank_id);
   erase_bank.reason := _redacted(opened, 'reason', erase_bank.reason);
   -- Waits for its writers. Those that come later fail, since they have opened a bank that is not there.
   PERFORM FROM bank AS b WHERE b.bank_id = opened.bank_id FOR UPDATE;
@@ -208,7 +214,7 @@ BEGIN
   DELETE FROM query_embedding AS q USING access AS a WHERE a.bank_id = opened.bank_id AND q.principal = a.principal;
   SELECT array_agg(a.what) AS what, array_agg(a.turns) AS turns INTO archives FROM _archives(opened.bank_id) AS a;
   -- What refers to another table goes before it.
-  FOREACH erased IN ARRAY ARRAY['memory_use', 'memory_turn', 'memory_version', 'link', 'memory', 'turn', 'turn_archive',
+  FOREACH erased IN ARRAY ARRAY['memory_use', 'memory_turn', 'memory_version', 'next_embedding', 'link', 'memory', 'turn', 'turn_archive',
                                 'session_archive', 'working_value', 'session', 'word_statistics', 'model_usage', 'tag_alias', 'bank_type', 'event_seal', 'event', 'access', 'bank'] LOOP
     EXECUTE format('DELETE FROM hindsight.%I WHERE bank_id = $1', erased) USING opened.bank_id;
     GET DIAGNOSTICS rows_erased = ROW_COUNT;

@@ -80,6 +80,7 @@ DECLARE
   moment constant _moment := (at, recall.as_of, recall.valid_at, pending);
   filter _filter;
   used embedding_model;
+  stands_beside boolean := false;
   asked halfvec;
   from_semantic double precision;
   is_large boolean;
@@ -144,6 +145,7 @@ BEGIN
   END IF;
   IF recall.embedding IS NOT NULL AND opened.model_id IS NOT NULL THEN -- else there is nothing to compare it with
     used := _bank_model(opened, recall.model);
+    stands_beside := _stands_beside(opened, used.model_id);
     asked := _check_embedding(recall.embedding, used);
     from_semantic := semantic(used.recall_threshold, used.floor);
     PERFORM set_config('hnsw.ef_search', used.hnsw_ef_search::text, true); -- until the end of this call: see the header
@@ -164,15 +166,15 @@ BEGIN
   IF NOT is_large THEN
     SELECT s.documents, s.average_length, s.idf, s.by_words, s.by_meaning, s.by_recency
       INTO documents, average_length, idf, by_words, by_meaning, by_recency
-      FROM _scan(opened.bank_id, moment, filter, most, asked, used.model_id, finders, emphasis, finder,
-                 exact_digest) AS s;
+      FROM _scan(opened.bank_id, moment, filter, most, asked, used.model_id, stands_beside, finders, emphasis,
+                 finder, exact_digest) AS s;
   ELSE
     IF words <> '{}' THEN
       SELECT s.idf, s.ids INTO idf, by_words
         FROM _search_by_words(opened, at, filter, most, words, finders, prefixes, emphasis, must_find => asked IS NULL) AS s;
     END IF;
     IF asked IS NOT NULL THEN
-      by_meaning := _search_by_meaning(opened.bank_id, at, filter, most, asked, used);
+      by_meaning := _search_by_meaning(opened, at, filter, most, asked, used);
     END IF;
     IF pending THEN
       by_review := _pending(opened.bank_id, at, filter);
@@ -195,7 +197,12 @@ BEGIN
       SELECT m.memory_id, m.content, m.type, m.tags, m.entities, m.slot, m.session_id, m.source, m.confidence, m.metadata, m.occurred_at,
              m.created_at, m.confirmed_at, m.completed_at, m.valid_to, m.pending_reason, match.coverage,
              m.document @@ named_finder AND m.entities <> '{}' AS is_named,
-             CASE WHEN m.model_id = used.model_id THEN semantic(1 - (m.embedding <=> asked), used.floor) END AS semantic,
+             CASE WHEN m.model_id = used.model_id THEN semantic(1 - (m.embedding <=> asked), used.floor)
+                  WHEN stands_beside
+                    THEN (SELECT semantic(1 - (e.embedding <=> asked), used.floor)
+                          FROM (SELECT _embedding_beside(opened.bank_id, m.memory_id, m.digest, used.model_id)) AS e(embedding)
+                          WHERE e.embedding IS NOT NULL)
+                  END AS semantic,
              CASE WHEN m.digest = exact_digest OR NOT (asks_words OR asked IS NOT NULL) THEN 1
                   ELSE lexical(match.bm25) END AS lexical,
              decay(extract(epoch FROM at - m.confirmed_at)::double precision / 86400,

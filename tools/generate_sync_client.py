@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "hindsight"
-MODULES = ["caller", "operations", "conversations", "client"]
+MODULES = ["caller", "embeddings", "operations", "conversations", "client"]
 REPLACEMENTS = [
     (r"(?s)    # Async only\.\n.*?    # End of async only\.\n", ""),
     (r"from hindsight\.agent_session import AgentSession\n", ""),
-    (r"\bhindsight\.(caller|operations|conversations|client)\b", r"hindsight.sync_\1"),
+    (r"\bhindsight\.(caller|embeddings|operations|conversations|client)\b", r"hindsight.sync_\1"),
     (r"from anyio import sleep\n", "from time import sleep\n"),
     (r"from anyio\.to_thread import run_sync\n", ""),
     (r"await run_sync\((lambda: )?([\w.]+)\)", r"\2"),
@@ -22,7 +22,9 @@ REPLACEMENTS = [
     (r"\basync for\b", "for"),
     (r"\bAsyncIterator\b", "Iterator"),
     (r"connection\.stream\(", "connection.execution_options(stream_results=True).execute("),
-    (r"\bAsync(Caller|Operations|Conversations|Hindsight)\b", r"\1"),
+    (r"\bAwaitable\[(.*)\]\]$", r"\1]"),
+    (r"import Awaitable, ", "import "),
+    (r"\bAsync(Caller|Embeddings|Operations|Conversations|Hindsight)\b", r"\1"),
     (r"\bAsyncEngine\b", "Engine"),
     (r"\basync_engine\b", "sync_engine"),
     (r"from sqlalchemy\.ext\.asyncio import Engine", "from sqlalchemy import Engine"),
@@ -40,7 +42,7 @@ def generated(module: str) -> str:
     heading = f'"""Made from {module}.py by `make generate`: change that one."""'
     source = re.sub(r"\A\"\"\".*?\"\"\"", heading, source, flags=re.DOTALL)
     for pattern, replacement in REPLACEMENTS:
-        source = re.sub(pattern, replacement, source)
+        source = re.sub(pattern, replacement, source, flags=re.MULTILINE)
     ruff = [sys.executable, "-m", "ruff"]
     for command in (["check", "--fix-only", "--select", "I", "-q"], ["format", "-q"]):
         run = subprocess.run(

@@ -53,6 +53,9 @@ CREATE TABLE hindsight.bank (
   language text DEFAULT 'english' NOT NULL,
   decay_rate double precision DEFAULT 0.01 NOT NULL,
   model_id integer,
+  reembedding text,
+  other_model_id integer,
+  switched_at timestamptz,
   documents integer,
   average_length double precision,
   allowed_tags text[],
@@ -73,13 +76,19 @@ CREATE TABLE hindsight.bank (
   CONSTRAINT bank_distil_mode_check CHECK (distil_mode IN ('auto', 'model', 'rules', 'verbatim', 'off')),
   CONSTRAINT bank_distil_turns_check CHECK (distil_turns BETWEEN 1 AND 100),
   CONSTRAINT bank_working_turns_check CHECK (working_turns BETWEEN 1 AND 1000),
-  CONSTRAINT bank_model_id_fkey FOREIGN KEY (model_id) REFERENCES hindsight.embedding_model (model_id)
+  CONSTRAINT bank_reembedding_check CHECK (reembedding IN ('embedding', 'switched', 'settling')),
+  CONSTRAINT bank_other_model_check CHECK ((reembedding IS NULL) = (other_model_id IS NULL) AND (switched_at IS NULL) = (coalesce(reembedding, 'embedding') = 'embedding')),
+  CONSTRAINT bank_model_id_fkey FOREIGN KEY (model_id) REFERENCES hindsight.embedding_model (model_id),
+  CONSTRAINT bank_other_model_id_fkey FOREIGN KEY (other_model_id) REFERENCES hindsight.embedding_model (model_id)
 );
 CREATE UNIQUE INDEX bank_name_key ON hindsight.bank (name);
 COMMENT ON TABLE hindsight.bank IS 'A store of memories with its own access list: the unit of isolation and of distribution.';
 COMMENT ON COLUMN hindsight.bank.language IS 'Text-search configuration of new memories.';
 COMMENT ON COLUMN hindsight.bank.decay_rate IS 'λ per day.';
 COMMENT ON COLUMN hindsight.bank.model_id IS 'The embedding model of this bank; NULL until the first embedding.';
+COMMENT ON COLUMN hindsight.bank.reembedding IS 'Where a change of the model is: embedding, switched or settling; NULL: none is going on.';
+COMMENT ON COLUMN hindsight.bank.other_model_id IS 'The model that is coming (embedding), or going (switched, settling).';
+COMMENT ON COLUMN hindsight.bank.switched_at IS 'When model_id became what it is; NULL when no change is going on.';
 COMMENT ON COLUMN hindsight.bank.documents IS 'Live memories when its words were last counted; NULL: small, counted at each recall.';
 COMMENT ON COLUMN hindsight.bank.average_length IS 'Mean lexemes of those memories.';
 COMMENT ON COLUMN hindsight.bank.allowed_tags IS 'The tags that its memories may have; NULL: any.';
@@ -386,6 +395,30 @@ COMMENT ON COLUMN hindsight.memory_version.pending_reason IS 'Why it is not beli
 COMMENT ON COLUMN hindsight.memory_version.model_id IS 'Embedding model of the embedding.';
 COMMENT ON COLUMN hindsight.memory_version.embedding IS 'Of the content, normalised; NULL: not yet made.';
 COMMENT ON COLUMN hindsight.memory_version.believed_until IS 'When the next version began.';
+
+CREATE TABLE hindsight.next_embedding ( -- no foreign keys: their locks would be written into every memory of a bank that changes its model
+  bank_id bigint NOT NULL,
+  memory_id uuid NOT NULL,
+  model_id integer NOT NULL,
+  digest bytea NOT NULL,
+  embedding halfvec,
+  attempts integer DEFAULT 0 NOT NULL,
+  not_before timestamptz DEFAULT now() NOT NULL,
+  is_claimed boolean DEFAULT false NOT NULL,
+  last_error text,
+  PRIMARY KEY (bank_id, memory_id, model_id)
+);
+-- A row stays whole, as in memory.
+ALTER TABLE hindsight.next_embedding SET (toast_tuple_target = 8160);
+CREATE INDEX next_embedding_waiting_idx ON hindsight.next_embedding (bank_id, model_id, not_before) WHERE embedding IS NULL;
+COMMENT ON TABLE hindsight.next_embedding IS 'Embeddings on their way: claimed, refused, and, while a bank changes its model, those that are made already.';
+COMMENT ON COLUMN hindsight.next_embedding.model_id IS 'Whose embedding it is.';
+COMMENT ON COLUMN hindsight.next_embedding.digest IS 'Of the content that it is of: once the memory has another, it counts no more.';
+COMMENT ON COLUMN hindsight.next_embedding.embedding IS 'Of the content, normalised; NULL: not yet made.';
+COMMENT ON COLUMN hindsight.next_embedding.attempts IS 'How often it failed.';
+COMMENT ON COLUMN hindsight.next_embedding.not_before IS 'Nobody takes it until then: somebody has claimed it, or it failed.';
+COMMENT ON COLUMN hindsight.next_embedding.is_claimed IS 'Somebody is at it.';
+COMMENT ON COLUMN hindsight.next_embedding.last_error IS 'Why it failed.';
 
 CREATE TABLE hindsight.link (
   bank_id bigint NOT NULL,

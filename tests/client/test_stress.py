@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from hindsight import cli, stress, stress_expire
+from hindsight import cli, stress, stress_expire, stress_reembed
 from hindsight.stress_check import Watch, ledger
 from hindsight.stress_waits import Waits
 from hindsight.stress_writer import Known, Writer
@@ -48,8 +48,23 @@ def test_upkeep_of_a_bank_puts_away_what_has_expired_and_nothing_else_beside_a_w
     assert 0 < upkeep.tasks["expired"] <= 200
 
 
+def test_a_bank_that_changes_its_model_answers_rightly_at_every_moment(fresh_url: str) -> None:
+    change = stress_reembed.reembed(fresh_url, 2000, most_times=None)
+    assert {invariant.name: invariant.broken for invariant in change.invariants if invariant.broken} == {}
+    assert set(change.recalls) >= {"before", "embedding", "switched", "settling", "after"}
+    assert all(figures["count"] > 0 for figures in change.recalls.values())
+    assert change.stored > 0
+
+
 @pytest.mark.parametrize(
-    "line", [["--writers", "0"], ["--seconds", "0"], ["--seconds", "soon"], ["--expire", "--memories", "9"]]
+    "line",
+    [
+        ["--writers", "0"],
+        ["--seconds", "0"],
+        ["--seconds", "soon"],
+        ["--expire", "--memories", "9"],
+        ["--reembed", "--memories", "9"],
+    ],
 )
 def test_what_makes_no_sense_is_said_at_once(line: list[str]) -> None:
     assert cli.run(["stress", *line]) == 2

@@ -210,7 +210,7 @@ def test_storing_looks_a_content_up_by_its_digest(filled: Database) -> None:
 
 def test_what_waits_for_an_embedding_is_found_by_its_partial_index(filled: Database) -> None:
     filled.call("store", bank=LARGE, content="waits for its vector")
-    plan = plans_of(filled, "SELECT * FROM hindsight.unembedded('large', 10)")
+    plan = plans_of(filled, "SELECT * FROM hindsight.claim_unembedded('large', 10)")
     assert "memory_unembedded_idx" in indexes(plan)
     assert rows_read(plan) < 10
 
@@ -304,3 +304,28 @@ def test_a_statement_that_was_said_before_looks_its_correction_up_by_digest(fill
     )
     assert {"memory_gone_content_idx", "memory_version_content_idx", "memory_gone_idx"} <= indexes(plan)
     assert rows_read(plan) <= 5, "what went since then, at most five hundred"
+
+
+def test_a_bank_that_changes_its_model_reads_what_waits_and_what_stands_beside_by_index(filled: Database) -> None:
+    """The last test of this file: the large bank has another model from here on."""
+    filled.call("register_model", model="tiny", dimensions=2)
+    filled.call("begin_reembedding", bank=LARGE, model="tiny")
+    filled.call("claim_unembedded", bank=LARGE, most=100, model="tiny")  # the first puts all among what waits
+    filled.rows("ANALYZE hindsight.next_embedding")
+    plan = plans_of(filled, "SELECT * FROM hindsight.claim_unembedded('large', 100, 'tiny')")
+    assert "next_embedding_waiting_idx" in indexes(plan)
+    assert rows_read(plan) <= 300
+    filled.rows("""
+        UPDATE hindsight.next_embedding AS n SET embedding = format('[%s,%s]', cos(a), sin(a))::halfvec
+        FROM (SELECT memory_id, row_number() OVER () AS a FROM hindsight.next_embedding) AS o WHERE o.memory_id = n.memory_id
+    """)
+    filled.rows("VACUUM ANALYZE hindsight.next_embedding")
+    assert [filled.one("finish_reembedding", bank=LARGE)["outcome"] for _ in range(2)] == ["indexed", "switched"]
+    plan = plans_of(filled, "SELECT * FROM hindsight.recall('large', embedding => '[1,0]'::vector, min_score => 0)")
+    (beside,) = (name for name in indexes(plan) if name.startswith("next_embedding_") and name.endswith("_idx"))
+    assert beside != "next_embedding_waiting_idx"
+    assert "next_embedding" not in {node.get("Relation Name") for node in plan if node["Node Type"] == "Seq Scan"}
+    assert rows_read(plan) < 500
+    plan = plans_of(filled, "SELECT * FROM hindsight.settle_embeddings('large', most => 50)")
+    assert "memory_pkey" in indexes(plan)
+    assert rows_read(plan) < 500

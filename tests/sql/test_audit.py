@@ -33,7 +33,7 @@ def late(db: Database, memory_id: uuid.UUID, embedding: str, model: str) -> None
         (memory_id,),
     )
     assert db.value(
-        "SELECT hindsight.embed_memory(%s, %s, (SELECT version FROM hindsight.memory WHERE memory_id = %s), %s::vector, %s)",
+        "SELECT hindsight.set_embeddings(%s, ARRAY[%s::uuid], ARRAY[(SELECT version FROM hindsight.memory WHERE memory_id = %s)], ARRAY[%s::vector], %s)",
         (bank, memory_id, memory_id, embedding, model),
     )
 

@@ -136,24 +136,6 @@ def test_a_model_registered_by_many_at_once_is_one_model_with_one_index(db: Data
     assert len(set(results)) == 1
 
 
-def test_a_writer_that_comes_late_leaves_no_vector_of_the_old_model(db: Database, bank: str) -> None:
-    old, new = (f"toy-{uuid.uuid4().hex[:6]}" for _ in range(2))
-    for name in (old, new):
-        db.call("register_model", model=name, dimensions=3)
-    db.call("store", bank=bank, content="first", embedding="[1,0,0]", model=old)
-    late, changing = Database(db.url), Database(db.url)
-    with late.connection.transaction():
-        late.call("store", bank=bank, content="second", embedding="[1,0,0]", model=old)
-        change = threading.Thread(target=lambda: changing.call("set_bank_model", bank=bank, model=new))
-        change.start()
-        time.sleep(0.2)
-        assert change.is_alive(), "it waits for the writer"
-    change.join()
-    assert {row["content"] for row in db.call("unembedded", bank=bank)} == {"first", "second"}
-    late.close()
-    changing.close()
-
-
 # ---- pairs of writers that meet at one memory: the second waits, then answers by what the first has done ----------------
 
 

@@ -390,6 +390,7 @@ class TestErasingABank:
         db.call("note_usage", bank=name, purpose="distil", model=mark)
         db.rows("INSERT INTO hindsight.word_statistics VALUES (%s, %s, 1)", (bank_id, mark))
         store(db, name, f"{mark} again")
+        db.call("claim_unembedded", bank=name, model=toy)
         return bank_id
 
     def rows_of(self, db: Database, bank_id: int) -> set[str]:
@@ -533,5 +534,6 @@ def test_nothing_but_erasure_removes_what_was_remembered(db: Database) -> None:
     assert {("erase_memory", "memory"), ("erase_bank", "%i")} <= erasures
     assert deletes - erasures == {
         ("revoke_access", "access"), ("_count_words", "word_statistics"), ("cache_embedding", "query_embedding"),
-        ("set_tags", "tag_alias"),
+        ("set_tags", "tag_alias"), ("set_embeddings", "next_embedding"), ("settle_embeddings", "next_embedding"),
+        ("cancel_reembedding", "next_embedding"),
     }  # fmt: skip

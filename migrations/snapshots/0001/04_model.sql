@@ -41,6 +41,30 @@ BEGIN
 END
 $$;
 
+-- _index_name: the HNSW index of a model's vectors, as register_model names it.
+CREATE OR REPLACE FUNCTION hindsight._index_name(registered hindsight.embedding_model)
+  RETURNS text
+  LANGUAGE sql IMMUTABLE
+RETURN 'hindsight.memory_embedding_' || registered.model_id || '_idx';
+
+-- _make_index: makes the HNSW index of a model's vectors where there is none. A partial expression index, so that models of
+-- several sizes share one column. It matches the live predicate to the letter (live_memory), and recall writes the same two
+-- numbers into its query. Memories cannot be written until the transaction ends; for a model that nobody uses yet it is empty.
+CREATE OR REPLACE FUNCTION hindsight._make_index(registered hindsight.embedding_model)
+  RETURNS void
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  IF pg_catalog.to_regclass(hindsight._index_name(registered)) IS NULL THEN
+    EXECUTE pg_catalog.format(
+      'CREATE INDEX IF NOT EXISTS memory_embedding_%1$s_idx ON hindsight.memory USING hnsw ((embedding::halfvec(%2$s)) halfvec_cosine_ops) '
+      'WITH (m = %3$s, ef_construction = %4$s) '
+      'WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND model_id = %1$s',
+      registered.model_id, registered.dimensions, registered.hnsw_m, registered.hnsw_ef_construction);
+  END IF;
+END
+$$;
+
 -- register_model: puts a model into the registry, makes its index, and returns its id; a registered one is returned
 -- as it is (set_thresholds and set_index change it). floor, recall_threshold and merge_threshold are cosines of this
 -- model: of unrelated texts, of relevant ones, and of texts that may say the same. m, ef_construction and ef_search
@@ -75,13 +99,7 @@ BEGIN
               m, ef_construction, ef_search)
       ON CONFLICT (name) DO NOTHING;
     SELECT * INTO registered FROM embedding_model AS r WHERE r.name = register_model.model;
-    -- A partial expression index, so that models of several sizes share one column. It matches the live predicate
-    -- to the letter (live_memory), and recall writes the same two numbers into its query.
-    EXECUTE format(
-      'CREATE INDEX IF NOT EXISTS memory_embedding_%1$s_idx ON memory USING hnsw ((embedding::halfvec(%2$s)) halfvec_cosine_ops) '
-      'WITH (m = %3$s, ef_construction = %4$s) '
-      'WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND model_id = %1$s',
-      registered.model_id, registered.dimensions, registered.hnsw_m, registered.hnsw_ef_construction);
+    PERFORM _make_index(registered);
   END IF;
   IF registered.dimensions <> dimensions THEN
     RAISE EXCEPTION 'model % is registered with % dimensions, not %', quote_literal(model), registered.dimensions, dimensions
@@ -113,13 +131,21 @@ BEGIN
     RAISE EXCEPTION 'unknown embedding model %', pg_catalog.quote_literal(model)
       USING ERRCODE = 'HM012', HINT = 'Register it first: SELECT hindsight.register_model(model, dimensions, floor).';
   END IF;
+  IF opened.reembedding = 'switched' AND named.model_id = opened.other_model_id THEN
+    RETURN named; -- the vectors of before are all there still: whoever embeds with that model is answered by them
+  END IF;
   IF held.model_id IS NOT NULL AND held.model_id IS DISTINCT FROM named.model_id THEN
     RAISE EXCEPTION 'bank % holds embeddings of % (% dimensions), not of % (%)',
         pg_catalog.quote_literal(opened.name), pg_catalog.quote_literal(held.name), held.dimensions,
         pg_catalog.quote_literal(model), coalesce(named.dimensions || ' dimensions', 'not registered')
       USING ERRCODE = 'HM011',
-            HINT = pg_catalog.format('Configure %s, or change the bank''s model and embed its memories anew: hindsight reembed --bank %s',
-                                     pg_catalog.quote_literal(held.name), pg_catalog.quote_ident(opened.name));
+            HINT = pg_catalog.format(
+              CASE WHEN opened.reembedding = 'embedding' AND named.model_id = opened.other_model_id
+                THEN 'It is being embedded anew with that model: until it switches, configure %1$s. '
+                     'How far it is: hindsight reembed --bank %2$s --status'
+                ELSE 'Configure %1$s, or embed the bank''s memories anew, while it goes on answering: '
+                     'hindsight reembed --bank %2$s --model %3$s' END,
+              pg_catalog.quote_literal(held.name), pg_catalog.quote_ident(opened.name), pg_catalog.quote_literal(model));
   END IF;
   RETURN named;
 END
@@ -152,91 +178,8 @@ BEGIN
 END
 $$;
 
--- set_bank_model: makes another registered model the bank's. Its memories lose their embeddings, and are found by
--- words until embed_memory has given them new ones. Returns how many wait for that.
--- Raises HM001, HM003, HM012.
-CREATE OR REPLACE FUNCTION hindsight.set_bank_model(bank text, model text)
-  RETURNS bigint
-  LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-  SET search_path = pg_catalog, hindsight, public, pg_temp
-AS $$
-DECLARE
-  opened hindsight.bank := _open_bank(bank, 'owner');
-  named embedding_model;
-  waiting bigint;
-BEGIN
-  PERFORM pg_advisory_xact_lock(hashtextextended('hindsight.model', opened.bank_id)); -- waits for writers of the old model
-  PERFORM _take_turns(opened.bank_id);
-  SELECT b.* INTO opened FROM bank AS b WHERE b.bank_id = opened.bank_id FOR UPDATE;
-  IF model IS NULL THEN
-    RAISE EXCEPTION 'no embedding model was named' USING ERRCODE = 'HM012', HINT = 'SELECT name FROM hindsight.embedding_model;';
-  END IF;
-  opened.model_id := NULL;
-  named := _bank_model(opened, model);
-  UPDATE bank AS b SET model_id = named.model_id WHERE b.bank_id = opened.bank_id;
-  UPDATE memory AS m SET embedding = NULL, model_id = NULL
-    WHERE m.bank_id = opened.bank_id AND m.model_id <> named.model_id;
-  PERFORM _record(opened.bank_id, 'set_bank_model', NULL, model);
-  SELECT count(*) INTO waiting FROM current_memory AS m
-    WHERE m.bank_id = opened.bank_id AND m.embedding IS NULL;
-  RETURN waiting;
-END
-$$;
-COMMENT ON FUNCTION hindsight.set_bank_model(text, text) IS
-  'Makes another registered model the bank''s; its memories then wait for new embeddings. Returns how many.';
-
--- unembedded: memories that wait for an embedding, oldest first. Claimed until the transaction ends: others get others.
--- Raises HM001, HM003.
-CREATE OR REPLACE FUNCTION hindsight.unembedded(bank text, most integer DEFAULT 100)
-  RETURNS TABLE (memory_id uuid, version integer, content text)
-  LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-  SET search_path = pg_catalog, hindsight, public, pg_temp
-  SET enable_seqscan = off
-AS $$
-#variable_conflict use_column
-DECLARE
-  opened constant hindsight.bank := _open_bank(bank, 'writer');
-BEGIN
-  RETURN QUERY
-    SELECT m.memory_id, m.version, m.content
-    FROM current_memory AS m
-    WHERE m.bank_id = opened.bank_id AND m.embedding IS NULL
-    ORDER BY m.created_at
-    LIMIT greatest(most, 0)
-    FOR NO KEY UPDATE SKIP LOCKED;
-END
-$$;
-COMMENT ON FUNCTION hindsight.unembedded(text, integer) IS
-  'Memories that wait for an embedding, oldest first, claimed for this transaction.';
-
--- embed_memory: gives a memory the embedding of that version of its content. False when the memory has changed since:
--- the vector is then of a text that is no longer there. An embedding is derived, so this leaves no event.
--- Raises HM001, HM003, HM010, HM011, HM012.
-CREATE OR REPLACE FUNCTION hindsight.embed_memory(
-  bank text, memory_id uuid, version integer, embedding vector, model text DEFAULT NULL)
-  RETURNS boolean
-  LANGUAGE plpgsql VOLATILE SECURITY DEFINER
-  SET search_path = pg_catalog, hindsight, public, pg_temp
-  SET enable_seqscan = off
-AS $$
-DECLARE
-  opened constant hindsight.bank := _open_bank(bank, 'writer');
-  used constant embedding_model := _adopt_model(opened, model);
-BEGIN
-  IF embedding IS NULL THEN
-    RAISE EXCEPTION 'there is no embedding' USING ERRCODE = 'HM010', HINT = 'Embed the content that unembedded returned.';
-  END IF;
-  UPDATE memory AS m
-    SET embedding = _check_embedding(embed_memory.embedding, used), model_id = used.model_id
-    WHERE m.bank_id = opened.bank_id AND m.memory_id = embed_memory.memory_id AND m.version = embed_memory.version;
-  RETURN FOUND;
-END
-$$;
-COMMENT ON FUNCTION hindsight.embed_memory(text, uuid, integer, vector, text) IS
-  'Gives a memory the embedding of that version of its content; false when it has changed since.';
-
 -- _adopt_model: _bank_model for writers: the first model that is named becomes the bank's. Until the transaction ends
--- the bank keeps its model (set_bank_model waits), so that no vector of another one comes in late.
+-- the bank keeps its model (whoever changes it waits), so that no vector of another one comes in late.
 CREATE OR REPLACE FUNCTION hindsight._adopt_model(opened hindsight.bank, model text)
   RETURNS hindsight.embedding_model
   LANGUAGE plpgsql VOLATILE
@@ -248,6 +191,7 @@ BEGIN
   SELECT * INTO opened FROM hindsight.bank AS b WHERE b.bank_id = opened.bank_id;
   named := hindsight._bank_model(opened, model);
   IF opened.model_id IS NULL AND named.model_id IS NOT NULL THEN
+    PERFORM hindsight._make_index(named); -- it was dropped when the last bank of this model got another
     UPDATE hindsight.bank AS b SET model_id = named.model_id WHERE b.bank_id = opened.bank_id AND b.model_id IS NULL;
     IF NOT FOUND THEN -- another writer was first, perhaps with another model
       SELECT * INTO opened FROM hindsight.bank AS b WHERE b.bank_id = opened.bank_id;

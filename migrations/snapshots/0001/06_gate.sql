@@ -107,24 +107,31 @@ CREATE OR REPLACE FUNCTION hindsight._same_meaning(opened hindsight.bank, used h
   LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
+  stands_beside constant boolean := hindsight._stands_beside(opened, used.model_id);
   near uuid[];
 BEGIN
   IF opened.documents IS NULL
      AND NOT EXISTS (SELECT FROM hindsight.live_memory AS m WHERE m.bank_id = opened.bank_id OFFSET hindsight._exact_limit()) THEN
-    near := ARRAY(SELECT m.memory_id FROM hindsight.current_memory AS m
-                  WHERE m.bank_id = opened.bank_id AND m.model_id = used.model_id
-                    AND 1 - (m.embedding <=> fresh.embedding) >= used.merge_threshold
-                  ORDER BY m.embedding <=> fresh.embedding LIMIT 20);
+    near := ARRAY(SELECT n.memory_id
+                  FROM (SELECT m.memory_id,
+                               hindsight._embedding_by(used.model_id, stands_beside, m.bank_id, m.memory_id, m.digest, m.model_id, m.embedding)
+                               <=> fresh.embedding AS distance
+                        FROM hindsight.current_memory AS m
+                        WHERE m.bank_id = opened.bank_id AND (m.model_id = used.model_id OR stands_beside)) AS n
+                  WHERE 1 - n.distance >= used.merge_threshold
+                  ORDER BY n.distance LIMIT 20);
   ELSE
-    near := hindsight._search_by_meaning(opened.bank_id, pg_catalog.statement_timestamp(), NULL, 20, fresh.embedding, used)
+    near := hindsight._search_by_meaning(opened, pg_catalog.statement_timestamp(), NULL, 20, fresh.embedding, used)
             || hindsight._pending(opened.bank_id, pg_catalog.statement_timestamp(), NULL);
   END IF;
   RETURN (
     SELECT m.memory_id
     FROM hindsight.current_memory AS m
-    WHERE m.bank_id = opened.bank_id AND m.memory_id = ANY (near) AND m.model_id = used.model_id
-      AND hindsight._says_it_too(m.content, m.slot, m.embedding, fresh, used.merge_threshold)
-    ORDER BY m.embedding <=> fresh.embedding
+    CROSS JOIN LATERAL (SELECT hindsight._embedding_by(
+      used.model_id, stands_beside, m.bank_id, m.memory_id, m.digest, m.model_id, m.embedding)) AS e(embedding)
+    WHERE m.bank_id = opened.bank_id AND m.memory_id = ANY (near)
+      AND hindsight._says_it_too(m.content, m.slot, e.embedding, fresh, used.merge_threshold)
+    ORDER BY e.embedding <=> fresh.embedding
     LIMIT 1);
 END
 $$;

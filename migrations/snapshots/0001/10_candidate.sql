@@ -58,7 +58,7 @@ $$;
 -- memories with that very text, then those that hold the rarest words; the nearest by distance, which untyped is no index's; the newest.
 CREATE OR REPLACE FUNCTION hindsight._scan(
   of_bank bigint, moment hindsight._moment, filter hindsight._filter, most integer,
-  asked halfvec, of_model integer, finders tsquery[], emphasis double precision[], finder tsquery, exact_digest bytea,
+  asked halfvec, of_model integer, stands_beside boolean, finders tsquery[], emphasis double precision[], finder tsquery, exact_digest bytea,
   OUT documents double precision, OUT average_length double precision, OUT idf double precision[],
   OUT by_words uuid[], OUT by_meaning uuid[], OUT by_recency uuid[])
   LANGUAGE plpgsql STABLE
@@ -68,7 +68,8 @@ BEGIN
     SELECT m.memory_id, m.confirmed_at, pg_catalog.length(m.document) AS size,
            -- not @@: the bank's rows are fewer than the postings of all banks
            CASE WHEN pg_catalog.ts_match_vq(m.document, finder) THEN m.document END AS document,
-           CASE WHEN m.model_id = of_model THEN m.embedding <=> asked END AS distance, m.digest = exact_digest AS is_exact,
+           hindsight._embedding_by(of_model, stands_beside, of_bank, m.memory_id, m.digest, m.model_id, m.embedding) <=> asked AS distance,
+           m.digest = exact_digest AS is_exact,
            hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.confidence, m.metadata, filter) AS passes
     FROM hindsight._visible(of_bank, moment.at, moment.as_of, moment.valid_at, moment.include_pending) AS m
   ),
@@ -175,31 +176,6 @@ BEGIN
                      m.confirmed_at DESC
             LIMIT most) AS b;
   END IF;
-END
-$$;
-
--- _search_by_meaning: of a large bank: the nearest by HNSW. The expression and the two numbers are those of the
--- model's index. Where the filters leave too few on the way, the bank is scanned.
-CREATE OR REPLACE FUNCTION hindsight._search_by_meaning(
-  of_bank bigint, at timestamptz, filter hindsight._filter, most integer, asked halfvec, model hindsight.embedding_model)
-  RETURNS uuid[]
-  LANGUAGE plpgsql STABLE
-AS $$
-DECLARE
-  ids uuid[];
-BEGIN
-  EXECUTE pg_catalog.format(
-    'SELECT array_agg(b.memory_id) FROM (
-       SELECT m.memory_id FROM hindsight.live_memory AS m
-       WHERE m.model_id = %1$s AND m.bank_id = $1 AND (m.expires_at IS NULL OR m.expires_at > $2)
-         AND hindsight._passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.confidence, m.metadata, $3)
-       ORDER BY m.embedding::halfvec(%2$s) <=> $4::halfvec(%2$s)
-       LIMIT $5) AS b', model.model_id, model.dimensions)
-    INTO ids USING of_bank, at, filter, asked, most;
-  IF pg_catalog.cardinality(coalesce(ids, '{}')) < most THEN
-    ids := (SELECT s.by_meaning FROM hindsight._scan(of_bank, (at, NULL, NULL, false)::hindsight._moment, filter, most, asked, model.model_id, '{}', '{}', NULL, NULL) AS s);
-  END IF;
-  RETURN ids;
 END
 $$;
 
