@@ -16,6 +16,7 @@ EXTREMES: dict[str, list[str | None]] = {
     "double precision": [None, "NaN", "Infinity", "-Infinity", "1e308", "-1e308", "1e-308", "-1", "-0.0"],
     "bigint": [None, "-9223372036854775808", "-1", "0", "9223372036854775807"],
     "boolean": [None, "false", "true"],
+    "date": [None, "infinity", "-infinity", "4713-01-02 BC", "5874897-12-30"],
     "integer[]": [None, "{}", "{NULL}", "{-2147483648,2147483647}", "{{1,2},{3,4}}", "[0:1]={1,2}"],
     "text": [None, "", " ", "\u200b", "x", "'", "\\", "%s", "no such", "无", LONG, "7 days", "english", "Infinity"],
     "uuid": [None, "00000000-0000-0000-0000-000000000000"],
@@ -35,12 +36,12 @@ EXTREMES: dict[str, list[str | None]] = {
 """Values of each type that a caller may send."""
 USUAL: dict[str, str] = {
     "bank": "%(bank)s", "memory_id": "%(memory)s", "from_id": "%(memory)s", "to_id": "%(other)s", "other_id": "%(other)s",
-    "memory_ids": "{%(memory)s}", "content": "Alice Cooper uses MySQL 8.4 on port 8022", "query": "port", "message": "the port?", "type": "fact", "reason": "asked to",
+    "content": "Alice Cooper uses MySQL 8.4 on port 8022", "query": "port", "message": "the port?", "type": "fact", "reason": "asked to",
     "session_id": "s", "role": "user", "principal": "agent-7", "rights": "reader", "finding": "duplicates", "since": "2020-01-01",
     "model": "%(model)s", "dimensions": "3", "embedding": "[1,0,0]", "version": "1", "language": "english", "on_conflict": "history",
     "entities": "{x}", "tags": "{x}", "slot": "port", "context": "c", "whole": "true",
     "seconds": "10", "most": "10", "turns": '[{"role": "user", "content": "x", "sequence": 1}]', "key": "k", "purpose": "distil", "task": "audit",
-    "every": "1 day", "findings": "1", "claim": "%(memory)s", "sequences": "{1}", "memories": "[]", "mode": "rules",
+    "month": "2020-01-01", "document": "x", "files": "[]", "error": "x", "memory_ids": "{%(memory)s}", "versions": "{1}", "every": "1 day", "findings": "1", "claim": "%(memory)s", "sequences": "{1}", "memories": "[]", "mode": "rules",
     **dict.fromkeys(("similarity", "confidence", "days", "decay_rate", "weight", "cosine", "floor", "bm25", "semantic", "lexical",
                      "activation"), "0.5"),
 }  # fmt: skip
