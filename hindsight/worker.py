@@ -184,11 +184,14 @@ class Worker:
         """Embeds what has no embedding, of each bank a batch; False where there is nothing."""
         if self._client.embedder is None:
             return False
-        done = 0
+        embedded = 0
         for bank in await self._client.banks():
             if bank.to_embed and self._embeds(bank.model):
-                done += await self._client.acting_for(bank.owner).embed_pending(bank.bank)
-        return done > 0
+                counts = await self._client.acting_for(bank.owner).embed_waiting(bank.bank)
+                embedded += counts.embedded
+                if counts.error is not None:
+                    log.warning("memories of %s wait for their embedding: %s", bank.bank, counts.error)
+        return embedded > 0
 
     def _embeds(self, model: str | None) -> bool:
         """Whether the configured model is that of a bank, or can become it."""
