@@ -218,7 +218,7 @@ DECLARE
 BEGIN
   UPDATE session AS s SET due_at = clock_timestamp(), attempts = 0
     WHERE s.bank_id = opened.bank_id AND s.claim IS NULL AND opened.distil_mode <> 'off'
-      AND (s.waiting > 0 OR s.last_error IS NOT NULL)
+      AND (s.waiting > 0 OR s.due_at IS NOT NULL)
       AND CASE WHEN retry.session_id IS NULL THEN s.last_error IS NOT NULL ELSE s.session_id = retry.session_id END;
   GET DIAGNOSTICS retried = ROW_COUNT;
   IF retried > 0 THEN
