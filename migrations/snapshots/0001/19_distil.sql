@@ -102,7 +102,8 @@ END
 $$;
 
 -- _summarise: keeps the summary of a session that has ended: the one that is given, or one made by rules of its memories. It stands
--- on them: where one of them is forgotten it is not believed any more. A later one takes its place.
+-- on them: where one of them is forgotten it is not believed any more. A later one takes its place. What is kept verbatim has none: it
+-- would say the turns once more, and be found in their place (LoCoMo: R@5 55.7 with it).
 CREATE OR REPLACE FUNCTION hindsight._summarise(opened hindsight.bank, in_session text, given text)
   RETURNS void
   LANGUAGE plpgsql VOLATILE
@@ -119,7 +120,7 @@ BEGIN
     FROM hindsight.live_memory AS m
     WHERE m.bank_id = opened.bank_id AND m.session_id = in_session AND m.type <> 'summary'
       AND (m.expires_at IS NULL OR m.expires_at > pg_catalog.clock_timestamp());
-  IF pg_catalog.btrim(made) <> '' THEN
+  IF pg_catalog.btrim(made) <> '' AND (given IS NOT NULL OR opened.distil_mode <> 'verbatim') THEN
     PERFORM hindsight.store(opened.name, made, type => 'summary', session_id => in_session, confidence => 0.9, importance => 0.6,
                             source => 'inferred', slot => slot, derived_from => ids[:100]);
   END IF;
