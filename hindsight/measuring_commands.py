@@ -82,6 +82,10 @@ def stress_memories(
     reembed: Annotated[
         bool, Parameter(help="Instead: change a bank's embedding model under constant recall, by made-up vectors.")
     ] = False,
+    embedding_ms: Annotated[
+        float,
+        Parameter(help="With --reembed: milliseconds that a model takes for a memory, as an endpoint would."),
+    ] = 0,
     memories: Annotated[
         int | None,
         Parameter(
@@ -102,7 +106,7 @@ def stress_memories(
         from hindsight import stress_reembed
 
         with throwaway_database("stress", stress_expire.SERVER) as (url, _):
-            change = stress_reembed.reembed(url, memories or 50_000)
+            change = stress_reembed.reembed(url, memories or 50_000, embedding_ms=embedding_ms)
         show(as_json, change.as_dict(), *stress_reembed.lines(change))
         return 0 if change.holds else 1
     if expire:
