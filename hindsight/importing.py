@@ -16,7 +16,7 @@ TURNS = 2000  # logged in one transaction
 MEMORIES = 64  # stored in one transaction
 _CHARACTERS = 4_000_000  # of turns in one transaction
 _SESSIONS = 200  # closed in one transaction
-_REFUSED = (errors.InvalidArgument, errors.InvalidContent, errors.Conflict)
+_REFUSED = (errors.InvalidArgument, errors.InvalidContent, errors.SecretRefused, errors.Conflict)
 
 
 @dataclass(slots=True)

@@ -149,6 +149,10 @@ class Worker:
                 log.warning("a session of %s is not distilled, and tried again later: %s", session.bank_name, error)
                 with contextlib.suppress(Conflict):
                     await self._client.release_session(session, str(error))
+            except Exception as error:  # a fault of ours: its text may hold what was said
+                log.exception("a session of %s is not distilled, and tried again later", session.bank_name)
+                with contextlib.suppress(Conflict):
+                    await self._client.release_session(session, f"{type(error).__name__}, see the worker's log")
         return True
 
     async def _distil(self, session: ClaimedSession) -> None:
