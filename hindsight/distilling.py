@@ -13,8 +13,9 @@ from anyio.to_thread import run_sync
 
 from hindsight.client import AsyncHindsight
 from hindsight.distiller import Distiller, Known, Turn
+from hindsight.errors import EmbeddingError, ModelMismatch
 from hindsight.model_endpoint import EndpointFailure, Usage
-from hindsight.results import ClaimedSession
+from hindsight.results import ClaimedSession, Recalled
 
 log = logging.getLogger("hindsight.worker")
 
@@ -40,7 +41,7 @@ async def by_model(
         )
     turns, before = _turns(session.turns), _turns(session.before)
     said = "\n".join(turn.content for turn in turns)[-_LONGEST_QUERY:]
-    similar = await owner.recall(session.bank_name, said, top_k=MOST_KNOWN) if said.strip() else []
+    similar = await _similar(owner, session, said) if said.strip() else []
     known = [Known(memory.memory_id, memory.content, memory.type, memory.slot) for memory in similar]
     try:
         found = await run_sync(
@@ -62,6 +63,17 @@ async def by_model(
         for memory in found.memories
     ]
     return memories, found.summary
+
+
+async def _similar(owner: AsyncHindsight, session: ClaimedSession, said: str) -> Sequence[Recalled]:
+    """The memories that are about the same; by words alone where the embedding model is another one, or away."""
+    if owner.embedder is not None and session.model in (None, owner.embedder.model):
+        try:
+            return await owner.recall(session.bank_name, said, top_k=MOST_KNOWN)
+        except (EmbeddingError, ModelMismatch) as error:
+            log.warning("known memories of %s are looked up by their words: %s", session.bank_name, error)
+    owner.embedder = None  # of this copy of the client
+    return await owner.recall(session.bank_name, said, top_k=MOST_KNOWN)
 
 
 async def _count(
