@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from datetime import datetime
+from threading import Thread
 from typing import Any
 
-from anyio.to_thread import run_sync
-
 from hindsight.client import AsyncHindsight
+from hindsight.distilled import Distilled
 from hindsight.distiller import Distiller, Known, Turn
 from hindsight.errors import EmbeddingError, ModelMismatch
 from hindsight.model_endpoint import EndpointFailure, Usage
@@ -44,7 +46,7 @@ async def by_model(
     similar = await _similar(owner, session, said) if said.strip() else []
     known = [Known(memory.memory_id, memory.content, memory.type, memory.slot) for memory in similar]
     try:
-        found = await run_sync(
+        found = await _apart(
             lambda: distiller.distil(turns, before, known, is_ending=session.is_ending, within=SECONDS)
         )
     except EndpointFailure as failure:
@@ -63,6 +65,21 @@ async def by_model(
         for memory in found.memories
     ]
     return memories, found.summary
+
+
+async def _apart(work: Callable[[], Distilled]) -> Distilled:
+    """Runs a long call in a thread that a process does not wait for at its end: an endpoint may hang for minutes."""
+    outcome = Future[Distilled]()
+    outcome.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    Thread(target=run, name="distilling", daemon=True).start()
+    return await asyncio.wrap_future(outcome)
 
 
 async def _similar(owner: AsyncHindsight, session: ClaimedSession, said: str) -> Sequence[Recalled]:
