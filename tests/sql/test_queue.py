@@ -369,3 +369,25 @@ def test_a_secret_of_an_earlier_policy_costs_no_memory_beside_it(db: Database, b
     trail = db.rows("SELECT * FROM hindsight.memory WHERE context LIKE '%%hunter2%%'")
     assert trail == []
     assert not any("hunter2" in str(row["reasons"]) for row in kept)
+
+
+def test_a_session_whose_worker_is_gone_is_nobodys_once_its_bank_distils_no_more(db: Database, bank: str) -> None:
+    say(db, bank, "记住：SSH端口是49222")
+    claim(db, bank, lease="1 second")
+    db.call("set_distilling", bank=bank, mode="off")
+    db.rows("SELECT pg_sleep(1.1)")
+    assert db.call("claim_session", bank=bank) == []
+    db.call("set_distilling", bank=bank, mode="auto")
+    assert claim(db, bank)["session_id"] == "s1"
+
+
+def test_a_service_that_acts_for_nobody_may_claim_of_a_bank_that_it_names(
+    db: Database, bank: str, login: Any, shared_url: str
+) -> None:
+    say(db, bank, "Remember that the SSH port is 2222.")
+    service = Database(login(shared_url, "hindsight_app"))
+    assert claim(service, bank)["session_id"] == "s1"
+    service.rows("SELECT set_config('hindsight.principal', 'stranger', false)")
+    with pytest.raises(psycopg.Error, match="unknown bank"):
+        claim(service, bank)
+    service.close()
