@@ -391,3 +391,14 @@ def test_a_service_that_acts_for_nobody_may_claim_of_a_bank_that_it_names(
     with pytest.raises(psycopg.Error, match="unknown bank"):
         claim(service, bank)
     service.close()
+
+
+def test_turns_that_follow_a_failure_do_not_hurry_the_next_attempt(db: Database, bank: str) -> None:
+    say(db, bank, "Remember that the SSH port is 2222.")
+    claimed = claim(db, bank)
+    release = "SELECT hindsight.release_session(%s, 's1', %s, 'answered 429')"
+    at = next(iter(db.rows(release, (bank, claimed["claim"]))[0].values()))
+    say(db, bank, "记住：SSH端口是49222", "a", "b", "c")
+    (waiting,) = db.call("queue", bank=bank)
+    assert (waiting["state"], waiting["waiting"], waiting["due_at"]) == ("failed", 5, at)
+    assert db.call("claim_session", bank=bank) == []
