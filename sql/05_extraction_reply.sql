@@ -46,7 +46,8 @@ DECLARE
   says_how constant boolean := pg_catalog.octet_length(plain) > 14 AND hindsight._shows(plain, hindsight._is_chinese(plain), 'tells how')
     AND plain !~ ' (?:that|this|it) (?:fixed|solved) it (?!by |with |because )'; -- what that was, stands in the turn before
   cure constant text := CASE
-    WHEN says_how THEN pg_catalog.regexp_replace(hindsight._without_opening(sentence), '^(?:问题)?(?:已经?|都)?(?:解决|搞定|修好|好|可以)了[,，。!！]\s*(?=.)', '')
+    WHEN says_how THEN pg_catalog.regexp_replace(hindsight._without_opening(sentence),
+      '^(?:问题)?(?:已经?|都)?(?:解决|搞定|修好|好|可以)了[,，。!！]\s*(?=.)', '')
     ELSE hindsight._advice_in(last) END;
 BEGIN
   RETURN CASE

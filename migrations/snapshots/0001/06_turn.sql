@@ -218,8 +218,9 @@ BEGIN
     RETURN NEXT;
   END LOOP;
   -- One that failed waits for its next attempt: turns that come meanwhile must not hurry an endpoint that is in trouble.
-  due := CASE WHEN current.claim IS NULL AND (current.last_error IS NULL OR (current.due_at > now_at) IS NOT TRUE) THEN least(_distil_at(opened, current, is_explicit), CASE WHEN current.due_at <= now_at THEN current.due_at END)
-              ELSE current.due_at END;
+  due := CASE
+    WHEN current.claim IS NOT NULL OR current.last_error IS NOT NULL AND current.due_at > now_at THEN current.due_at
+    ELSE least(_distil_at(opened, current, is_explicit), CASE WHEN current.due_at <= now_at THEN current.due_at END) END;
   UPDATE session AS s
     SET last_sequence = current.last_sequence, waiting = current.waiting, closed_at = current.closed_at, due_at = due,
         principal = coalesce(s.principal, principal())
