@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from datetime import datetime
+from threading import Thread
 from typing import Any
 
-from anyio.to_thread import run_sync
-
 from hindsight.client import AsyncHindsight
+from hindsight.distilled import Distilled
 from hindsight.distiller import Distiller, Known, Turn
+from hindsight.errors import EmbeddingError, ModelMismatch
 from hindsight.model_endpoint import EndpointFailure, Usage
-from hindsight.results import ClaimedSession
+from hindsight.results import ClaimedSession, Recalled
 
 log = logging.getLogger("hindsight.worker")
 
@@ -40,10 +43,10 @@ async def by_model(
         )
     turns, before = _turns(session.turns), _turns(session.before)
     said = "\n".join(turn.content for turn in turns)[-_LONGEST_QUERY:]
-    similar = await owner.recall(session.bank_name, said, top_k=MOST_KNOWN) if said.strip() else []
+    similar = await _similar(owner, session, said) if said.strip() else []
     known = [Known(memory.memory_id, memory.content, memory.type, memory.slot) for memory in similar]
     try:
-        found = await run_sync(
+        found = await _apart(
             lambda: distiller.distil(turns, before, known, is_ending=session.is_ending, within=SECONDS)
         )
     except EndpointFailure as failure:
@@ -62,6 +65,32 @@ async def by_model(
         for memory in found.memories
     ]
     return memories, found.summary
+
+
+async def _apart(work: Callable[[], Distilled]) -> Distilled:
+    """Runs a long call in a thread that a process does not wait for at its end: an endpoint may hang for minutes."""
+    outcome = Future[Distilled]()
+    outcome.set_running_or_notify_cancel()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    Thread(target=run, name="distilling", daemon=True).start()
+    return await asyncio.wrap_future(outcome)
+
+
+async def _similar(owner: AsyncHindsight, session: ClaimedSession, said: str) -> Sequence[Recalled]:
+    """The memories that are about the same; by words alone where the embedding model is another one, or away."""
+    if owner.embedder is not None and session.model in (None, owner.embedder.model):
+        try:
+            return await owner.recall(session.bank_name, said, top_k=MOST_KNOWN)
+        except (EmbeddingError, ModelMismatch) as error:
+            log.warning("known memories of %s are looked up by their words: %s", session.bank_name, error)
+    owner.embedder = None  # of this copy of the client
+    return await owner.recall(session.bank_name, said, top_k=MOST_KNOWN)
 
 
 async def _count(

@@ -63,7 +63,7 @@ RETURN CASE kind
 
   -- It works now.
   WHEN 'solved' THEN
-    ' (?:that (?:did|fixed|solved|was) it|(?:works?|worked|fine|starts?|green|passes?|good|runs) (?:like a charm )?(?:now'
+    ' (?:that (?:(?:did|fixed|solved|was) it|worked)|(?:works?|worked|fine|starts?|green|passes?|good|runs) (?:like a charm )?(?:now'
     '|again)|works like a charm|fixed (?:it|by|with|now)'
     '|solved (?:it|by)|(?:it|they|that|everything|all) (?:works|passes|passed|pass|prints fine)|was it|did the trick|resolved'
     '|(?:cause|culprit|fix) (?:was|is)'

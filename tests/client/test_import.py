@@ -498,6 +498,32 @@ def test_memories_come_in_by_our_own_lines_too(db: Database, bank: str, hindsigh
     assert (found["type"], found["tags"], found["occurred_at"].year) == ("decision", ["project"], 2026)
 
 
+def test_a_turn_that_the_bank_refuses_is_named_and_left_out_and_the_rest_comes_in(
+    db: Database, bank: str, hindsight: CommandLine, tmp_path: Path
+) -> None:
+    db.call("set_redaction", bank=bank, policy="refuse")
+    path = write(tmp_path / "t.jsonl", own("I like tea."), own("密码是 hunter2-Pa55"), own("我也喜欢咖啡"))
+    assert hindsight("import", path).code == 2
+    ran = hindsight("import", path, "--skip-bad", "--json")
+    assert (ran.code, ran.json["turns"]) == (1, {"logged already": 1, "logged": 1})
+    assert "line 2" in ran.err
+    assert "hunter2" not in ran.err
+    assert [content for *_, content in said(db, bank)] == ["I like tea.", "我也喜欢咖啡"]
+
+
+def test_a_memory_with_a_secret_in_it_is_known_again_and_stays_forgotten(
+    db: Database, bank: str, hindsight: CommandLine, tmp_path: Path
+) -> None:
+    path = write(
+        tmp_path / "m.jsonl", {"id": "7", "memory": "root的密码是 Sup3rS3cret9"}, {"id": "8", "memory": "I like tea."}
+    )
+    assert hindsight("import", path, "--json").json["memories"] == {"stored": 2}
+    assert hindsight("import", path, "--json").json["memories"] == {"there already": 2}
+    (masked,) = [one for one in memories(db, bank) if "[password:1]" in one["content"]]
+    db.call("forget", bank=bank, memory_id=masked["memory_id"], reason="not any more")
+    assert hindsight("import", path, "--json").json["memories"] == {"there already": 2}
+
+
 # ---- LoCoMo --------------------------------------------------------------------------------------------
 
 
