@@ -55,6 +55,7 @@ def contents(db: Database, content: str, *before: str, role: str = "user") -> li
         ("I can't stand cilantro.", "preference", None),
         ("我受不了香菜。", "preference", None),
         ("Remind me to renew the certificate before 3 May.", "todo", None),
+        ("I need to rotate the TLS certificate before March 1st.", "todo", None),
         ("提醒我5月3号之前续证书。", "todo", None),
         ("From now on answer me in German.", "preference", "user.language"),
         ("以后都用中文回答我。", "preference", "user.language"),

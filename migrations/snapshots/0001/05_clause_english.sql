@@ -26,7 +26,8 @@ RETURN CASE kind
     '|summari[sz]e|shorten|keep|change|rename|book|cancel|tell'
     '|help|check|try|take|correct|quiz|let me|ship|do(?! not)|do not (?:worry|bother|stop)|go|create|delete|remove|update'
     '|convert|rewrite|format|find|search|look|open|read'
-    '|compare|generate|continue|scale|double-check|drop|less|more|another|no need|i want you|i want to|i would like|i need'
+    '|compare|generate|continue|scale|double-check|drop|less|more|another|no need|i want you|i want to|i would like'
+    '|i need(?! to (?!know|see|understand|find|figure|get|write))'
     '|i am looking for|looking for|set up|tighten|start'
     '|stop|sort|count|pick|recommend|suggest|feel free) '
 
