@@ -6,17 +6,14 @@ import asyncio
 import dataclasses
 import itertools
 import logging
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from datetime import datetime
-from threading import Thread
 from typing import Any
 
 from hindsight.client import AsyncHindsight
-from hindsight.distilled import Distilled
 from hindsight.distiller import Distiller, Known, Turn
 from hindsight.errors import EmbeddingError, ModelMismatch
-from hindsight.model_endpoint import EndpointFailure, Usage
+from hindsight.model_endpoint import EndpointFailure, Usage, in_the_background
 from hindsight.results import ClaimedSession, Recalled
 
 log = logging.getLogger("hindsight.worker")
@@ -46,9 +43,10 @@ async def by_model(
     similar = await _similar(owner, session, said) if said.strip() else []
     known = [Known(memory.memory_id, memory.content, memory.type, memory.slot) for memory in similar]
     try:
-        found = await _apart(
+        asked = in_the_background(
             lambda: distiller.distil(turns, before, known, is_ending=session.is_ending, within=SECONDS)
         )
+        found = await asyncio.wrap_future(asked)
     except EndpointFailure as failure:
         used = failure.usage or Usage()
         await _count(owner, distiller, session, 1, used.prompt_tokens, used.completion_tokens, failures=1)
@@ -65,21 +63,6 @@ async def by_model(
         for memory in found.memories
     ]
     return memories, found.summary
-
-
-async def _apart(work: Callable[[], Distilled]) -> Distilled:
-    """Runs a long call in a thread that a process does not wait for at its end: an endpoint may hang for minutes."""
-    outcome = Future[Distilled]()
-    outcome.set_running_or_notify_cancel()
-
-    def run() -> None:
-        try:
-            outcome.set_result(work())
-        except BaseException as error:
-            outcome.set_exception(error)
-
-    Thread(target=run, name="distilling", daemon=True).start()
-    return await asyncio.wrap_future(outcome)
 
 
 async def _similar(owner: AsyncHindsight, session: ClaimedSession, said: str) -> Sequence[Recalled]:

@@ -156,9 +156,8 @@ class Worker:
         return True
 
     async def _distil(self, session: ClaimedSession) -> None:
-        by_model = self._distiller is not None and session.mode in ("auto", "model")
         summary = None
-        if by_model and self._distiller is not None:
+        if self._distiller is not None and session.mode in ("auto", "model"):
             found, summary = await distilling.by_model(
                 self._client, self._distiller, session, budget=self._settings.llm_daily_tokens
             )
@@ -166,9 +165,9 @@ class Worker:
             mode = "verbatim" if session.mode == "verbatim" else "rules"
             found = await self._client.extract_turns(session, mode)
         kept = await self._client.distil(session, await self._with_vectors(session, found), summary=summary)
-        refused = [memory for memory in kept if memory.outcome == "refused"]
-        for memory in refused:
-            log.warning("what was found in a session of %s is refused: %s", session.bank_name, memory.reasons)
+        for memory in kept:
+            if memory.outcome == "refused":
+                log.warning("what was found in a session of %s is refused: %s", session.bank_name, memory.reasons)
 
     async def _with_vectors(self, session: ClaimedSession, found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """What was found, embedded if that can be done now; else it is embedded later."""

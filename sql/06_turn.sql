@@ -115,7 +115,7 @@ CREATE OR REPLACE FUNCTION hindsight._turn_key(turn_id text)
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN pg_catalog.hashtextextended(turn_id, 0);
 
--- _due: when a session is to be distilled: at once when it was closed, when enough turns wait or one of them said something
+-- _distil_at: when a session is to be distilled: at once when it was closed, when enough turns wait or one of them said something
 -- explicitly; else when it has been idle for a while. NULL: never.
 CREATE OR REPLACE FUNCTION hindsight._distil_at(opened hindsight.bank, s hindsight.session, is_explicit boolean)
   RETURNS timestamptz

@@ -147,10 +147,10 @@ $$;
 CREATE OR REPLACE FUNCTION hindsight._stands_for(of_bank bigint, logged_by text)
   RETURNS text
   LANGUAGE sql STABLE
-RETURN (
-  SELECT a.principal FROM hindsight.access AS a
-  WHERE a.bank_id = of_bank AND (a.rights = 'owner' OR a.rights = 'writer' AND a.principal = logged_by)
-  ORDER BY a.principal = logged_by DESC, a.granted_at LIMIT 1);
+RETURN coalesce(
+  (SELECT a.principal FROM hindsight.access AS a
+   WHERE a.bank_id = of_bank AND a.principal = logged_by AND a.rights IN ('writer', 'owner')),
+  hindsight._owner(of_bank));
 
 -- distil: what was found in a claimed session becomes memories, its turns are marked, and the claim ends: all in one transaction,
 -- so that each turn is distilled once. sequences: the turns that were looked at, found in or not. memories: a JSON array of
