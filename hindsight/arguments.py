@@ -18,6 +18,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from hindsight.calls import labels, reject_unknown
 from hindsight.errors import InvalidArgument
+from hindsight.metrics import counted
 
 Result = TypeVar("Result")
 
@@ -165,11 +166,12 @@ async def perform(call: Callable[..., Awaitable[Result]], name: str, sent: Mappi
     Null and blank text mean that an argument was left out, unless the call needs it. Raises InvalidArgument,
     which names the argument, and for an unknown one the right one.
     """
-    try:
-        pending = get_cached_typeadapter(call).validate_python(_arguments(call, name, sent))
-    except ValidationError as error:
-        raise InvalidArgument("; ".join(_complaints(name, error))) from None
-    return await pending  # type: ignore[no-any-return]  # what the call returns
+    with counted(call.__name__):
+        try:
+            pending = get_cached_typeadapter(call).validate_python(_arguments(call, name, sent))
+        except ValidationError as error:
+            raise InvalidArgument("; ".join(_complaints(name, error))) from None
+        return await pending  # type: ignore[no-any-return]  # what the call returns
 
 
 def _arguments(call: Callable[..., Any], name: str, sent: Mapping[str, Any]) -> dict[str, Any]:

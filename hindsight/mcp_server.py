@@ -31,7 +31,9 @@ from hindsight.config import Settings, load_settings
 from hindsight.errors import HindsightError
 from hindsight.guidance import CONFIRM, FORGET, GUIDANCE, HISTORY, RECALL, STORE, UPDATE
 from hindsight.refusals import INTERNAL, is_internal, refusal
+from hindsight.request_id import request_id
 from hindsight.results import Context, Event
+from hindsight.server_log import log_to_standard_error
 from hindsight.service import MemoryService, log
 from hindsight.surrogates import RewrittenLines, restored
 
@@ -107,7 +109,9 @@ class MemoryTool(FunctionTool):
             raise ToolError(str(told), log_level=logging.DEBUG) from None
         except Exception:
             log.exception("%s failed", self.name)
-            raise ToolError(INTERNAL.message, log_level=logging.DEBUG) from None
+            named = request_id.get()
+            told = f"{INTERNAL.message} (request {named})" if named else INTERNAL.message
+            raise ToolError(told, log_level=logging.DEBUG) from None
 
 
 def answer(result: Any) -> ToolResult:
@@ -206,8 +210,9 @@ def main() -> None:
     """
     with _standard_output_taken() as wire:
         _take_standard_input()
-        log_to_standard_error()
-        asyncio.run(_serve(load_settings(), wire))
+        settings = load_settings()
+        log_to_standard_error(settings.log_format)
+        asyncio.run(_serve(settings, wire))
 
 
 async def _serve(settings: Settings, wire: int) -> None:
@@ -222,17 +227,6 @@ async def _serve(settings: Settings, wire: int) -> None:
         finally:
             sys.stdout.flush()
             os.dup2(2, 1)
-
-
-def log_to_standard_error() -> None:
-    """Sends every log of a server's process to standard error: ours from INFO on, those of libraries from WARNING."""
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    for name in ("hindsight", "uvicorn"):
-        logging.getLogger(name).setLevel(logging.INFO)
-    fastmcp = logging.getLogger("fastmcp")  # it brings handlers that break lines
-    fastmcp.handlers.clear()
-    fastmcp.propagate = True
-    fastmcp.setLevel(logging.WARNING)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""The REST routes, and what stands before every route of the HTTP server: the token and the limit of a body."""
+"""The REST routes, and the token that stands before every route of the HTTP server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import hmac
 import json
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Never
 
@@ -16,23 +15,22 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hindsight.arguments import perform
 from hindsight.errors import HindsightError
+from hindsight.metrics import metrics
 from hindsight.refusals import INTERNAL, Refusal, is_internal, refusal
+from hindsight.request_id import request_id
 from hindsight.results import Forgotten, Memory
 from hindsight.service import MemoryService
 
 log = logging.getLogger("hindsight.server")
 
-LARGEST_BODY = 2 * 1024 * 1024
-"""Bytes of a request's body at most."""
 WARNINGS = "Hindsight-Warnings"
 """The header of a recall that went without a step: a JSON list of sentences, in ASCII."""
 HEALTH_TIMEOUT = 5.0
 """Seconds in which the database must answer `GET /health`."""
-_LARGEST_DRAINED = 16 * LARGEST_BODY
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -104,6 +102,7 @@ def rest_routes(service: MemoryService) -> list[Route]:
 
     return [
         Route("/health", health, methods=["GET"]),
+        Route("/metrics", metrics, methods=["GET"]),
         Route("/api/memory", _told(store), methods=["POST"]),
         Route("/api/recall", _told(recall), methods=["POST"]),
         Route("/api/context", _told(posted("context", service.recall, may_be_empty=False)), methods=["POST"]),
@@ -126,8 +125,10 @@ def rest_routes(service: MemoryService) -> list[Route]:
 
 
 def refused(told: Refusal, headers: dict[str, str] | None = None) -> JSONResponse:
-    """An error as every route answers it: {"error": {"code", "message", "hint"}}."""
+    """An error as every route answers it: {"error": {"code", "message", "hint"}}; from 500 on also its "request_id"."""
     error = {"code": told.code, "message": told.message, "hint": told.hint}
+    if told.status >= 500:
+        error["request_id"] = request_id.get()  # under which the server's log tells more
     return JSONResponse({"error": error}, told.status, headers)
 
 
@@ -221,41 +222,3 @@ class BearerToken:
         )
         challenge = 'Bearer realm="hindsight"' + (', error="invalid_token"' if given else "")
         return await refused(told, {"WWW-Authenticate": challenge})(scope, receive, send)
-
-
-class BodyLimit:
-    """ASGI middleware: refuses a body of more than `most` bytes, and reads others whole.
-
-    What is too much is read and thrown away, up to a limit, since few clients read an answer while they send.
-    """
-
-    def __init__(self, app: ASGIApp, most: int = LARGEST_BODY) -> None:
-        self._app = app
-        self._most = most
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
-            return await self._app(scope, receive, send)
-        messages: deque[Message] = deque()
-        size = 0
-        while True:
-            message = await receive()
-            size += len(message.get("body", b""))
-            if size <= self._most:
-                messages.append(message)
-            if message["type"] != "http.request" or not message.get("more_body", False) or size > _LARGEST_DRAINED:
-                break
-        if size > self._most:
-            told = Refusal(
-                status=413,
-                code="too_large",
-                message=f"the body has more than {self._most} bytes",
-                hint="Send less, in several requests",
-            )
-            headers = {"Connection": "close"} if size > _LARGEST_DRAINED else None
-            return await refused(told, headers)(scope, receive, send)
-
-        async def replayed() -> Message:
-            return messages.popleft() if messages else await receive()
-
-        return await self._app(scope, replayed, send)
