@@ -12,6 +12,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Annotated, Any, TypeVar
 
+from fastmcp.tools.function_tool import FunctionTool
 from fastmcp.utilities.types import get_cached_typeadapter
 from pydantic import BeforeValidator, ValidationError
 from pydantic.json_schema import SkipJsonSchema
@@ -158,6 +159,17 @@ JsonObject = Annotated[dict[str, Any] | SkipJsonSchema[None], BeforeValidator(_o
 
 
 # ---- the arguments of one call --------------------------------------------------------------------------
+
+
+def schema_of(call: Callable[..., Awaitable[Any]]) -> dict[str, Any]:
+    """The JSON schema of a call's arguments, flat: neither the null defaults, which contradict the plain types, nor the
+    ban on other names, since some are taken silently."""
+    schema = FunctionTool.from_function(call, output_schema=None).parameters
+    schema.pop("additionalProperties", None)
+    for argument in schema["properties"].values():
+        if "default" in argument and argument["default"] is None:
+            del argument["default"]
+    return schema
 
 
 async def perform(call: Callable[..., Awaitable[Result]], name: str, sent: Mapping[str, Any]) -> Result:

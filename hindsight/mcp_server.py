@@ -26,7 +26,7 @@ from fastmcp.tools.function_tool import FunctionTool
 from mcp_types import ToolAnnotations
 from pydantic_core import to_jsonable_python
 
-from hindsight.arguments import perform
+from hindsight.arguments import perform, schema_of
 from hindsight.config import Settings, load_settings
 from hindsight.errors import HindsightError
 from hindsight.guidance import CONFIRM, FORGET, GUIDANCE, HISTORY, RECALL, STORE, UPDATE
@@ -35,7 +35,7 @@ from hindsight.request_id import request_id
 from hindsight.results import Context, Event
 from hindsight.server_log import log_to_standard_error
 from hindsight.service import MemoryService, log
-from hindsight.surrogates import RewrittenLines, restored
+from hindsight.stdio_input import RewrittenLines, restored
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,8 @@ class MemoryTool(FunctionTool):
         except Exception:
             log.exception("%s failed", self.name)
             named = request_id.get()
-            told = f"{INTERNAL.message} (request {named})" if named else INTERNAL.message
-            raise ToolError(told, log_level=logging.DEBUG) from None
+            said = f"{INTERNAL.message} (request {named})" if named else INTERNAL.message
+            raise ToolError(said, log_level=logging.DEBUG) from None
 
 
 def answer(result: Any) -> ToolResult:
@@ -188,14 +188,10 @@ def _tool(call: Callable[..., Awaitable[Any]], name: str, plan: ToolPlan, settin
     tool = MemoryTool.from_function(
         call, name=name, description=plan.description, annotations=plan.annotations, output_schema=None
     )
-    # Left out: the null defaults, which contradict the plain types, and the ban on names that are taken silently.
-    tool.parameters.pop("additionalProperties", None)
+    tool.parameters = schema_of(call)
     for argument in plan.unlisted:
         if argument != "context" or not settings.rewrite:  # which rewriting alone reads
             tool.parameters["properties"].pop(argument, None)
-    for schema in tool.parameters["properties"].values():
-        if "default" in schema and schema["default"] is None:
-            del schema["default"]
     return tool
 
 
