@@ -294,16 +294,6 @@ class AsyncOperations(AsyncEmbeddings):
         rows = (await self._transaction("sample_memories", [{"bank": bank, "most": most, "model": model}]))[0]
         return [SampledMemory(**{**row, "embedding": json.loads(row["embedding"])}) for row in rows]
 
-    async def _outside_a_transaction(self, statements: Sequence[str]) -> None:
-        """Runs what builds and drops indexes while memories are read and written, which no transaction may hold."""
-        try:
-            async with self.engine.connect() as connection:
-                connection = await connection.execution_options(isolation_level="AUTOCOMMIT")
-                for statement in statements:
-                    await connection.exec_driver_sql(statement)
-        except (SQLAlchemyError, OSError) as error:
-            raise translated(error) from None
-
     async def _tasks(self, function: str, **arguments: Any) -> dict[str, int]:
         rows: list[Mapping[str, Any]] = [*(await self._transaction(function, [arguments]))[0]]
         return {row["task"]: row["affected"] for row in rows}
