@@ -89,7 +89,7 @@ END
 $$;
 
 -- _like: the ids of the memories that resemble one, itself among them: what recall finds for its words and its vector.
-CREATE OR REPLACE FUNCTION hindsight._like(opened hindsight.bank, m hindsight.memory, said text, most integer)
+CREATE OR REPLACE FUNCTION hindsight._like(opened hindsight.bank, m hindsight.memory, said text, most integer, types text[])
   RETURNS uuid[]
   LANGUAGE plpgsql STABLE
 AS $$
@@ -99,7 +99,7 @@ BEGIN
   RETURN m.memory_id || ARRAY(
     SELECT r.memory_id
     FROM hindsight.recall(
-      opened.name, said, hops => 0, top_k => most, min_score => 0, types => '{fact,preference,decision,knowledge,todo}',
+      opened.name, said, hops => 0, top_k => most, min_score => 0, types => _like.types,
       embedding => CASE WHEN has_vector THEN m.embedding::vector END,
       model => CASE WHEN has_vector THEN (SELECT e.name FROM hindsight.embedding_model AS e WHERE e.model_id = m.model_id) END) AS r
     WHERE r.memory_id <> m.memory_id);
@@ -114,16 +114,19 @@ CREATE OR REPLACE FUNCTION hindsight._repeated(opened hindsight.bank, m hindsigh
   LANGUAGE plpgsql STABLE
 AS $$
 #variable_conflict use_column
+DECLARE
+  like_it uuid[];
 BEGIN
   FOR kind, said, needed IN SELECT p.kind, p.said, CASE p.kind WHEN 'preference' THEN 3 ELSE 2 END FROM hindsight._pattern_in(m) AS p LOOP
+    like_it := hindsight._like(opened, m, said, 20, CASE kind WHEN 'preference' THEN '{preference}'::text[] ELSE '{fact,decision,knowledge}' END);
     RETURN QUERY
       WITH near AS MATERIALIZED (
-        SELECT o.memory_id, p.said, hindsight._gist(p.said) AS gist, hindsight.entities(p.said) AS names, o.created_at, o.tags,
+        SELECT o.memory_id, p.said, hindsight._gist(p.said) AS gist, o.created_at, o.tags,
                ARRAY(SELECT o.session_id WHERE o.session_id IS NOT NULL
                      UNION SELECT t.session_id FROM hindsight.memory_turn AS t WHERE t.bank_id = o.bank_id AND t.memory_id = o.memory_id) AS sessions
         FROM hindsight.memory AS o
         CROSS JOIN LATERAL hindsight._pattern_in(o) AS p
-        WHERE o.bank_id = opened.bank_id AND o.memory_id = ANY (hindsight._like(opened, m, _repeated.said, 30))
+        WHERE o.bank_id = opened.bank_id AND o.memory_id = ANY (like_it)
           AND p.kind = _repeated.kind AND hindsight._is_evidence(o, at)
       ),
       pattern AS (
@@ -132,7 +135,7 @@ BEGIN
         FROM near AS c
         JOIN near AS n ON hindsight._holds_gist(c.said, c.gist, n.said, n.gist)
         LEFT JOIN LATERAL pg_catalog.unnest(n.sessions) AS s(session) ON true
-        WHERE pg_catalog.cardinality(c.gist) >= 2 OR c.names <> '{}' OR c.gist[1] ~ '[\u2e80-\uffff]{3}'
+        WHERE pg_catalog.cardinality(c.gist) >= 2 OR c.gist[1] ~ '[\u2e80-\uffff]{3}' OR hindsight.entities(c.said) <> '{}'
         GROUP BY c.memory_id, c.said, c.gist, c.created_at
         HAVING bool_or(n.memory_id = m.memory_id) AND count(DISTINCT n.memory_id) >= 2
       )
@@ -190,7 +193,7 @@ CREATE OR REPLACE FUNCTION hindsight.reflect(bank text, most integer DEFAULT 200
 AS $$
 DECLARE
   opened hindsight.bank := _open_bank(bank, 'writer');
-  until constant timestamptz := clock_timestamp() + interval '2 seconds';
+  until timestamptz;
   reviewed record;
   pattern record;
   patterns jsonb := '[]';
@@ -203,6 +206,7 @@ DECLARE
 BEGIN
   PERFORM _check_most(most), pg_advisory_xact_lock(hashtextextended('hindsight.reflect', opened.bank_id));
   SELECT b.* INTO opened FROM bank AS b WHERE b.bank_id = opened.bank_id; -- somebody may have reflected meanwhile
+  until := clock_timestamp() + interval '2 seconds';
   FOR reviewed IN SELECT r.* FROM _to_review(opened.bank_id, coalesce(opened.reflected_to, '-infinity'), rows_read) AS r LOOP
     -- Rows of one transaction may have the same time: they are reviewed together.
     IF (looked_into >= most OR clock_timestamp() > until) AND reviewed.place > reached THEN

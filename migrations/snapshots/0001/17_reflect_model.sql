@@ -37,7 +37,7 @@ BEGIN
     rows_seen := rows_seen + 1;
     CONTINUE WHEN (reviewed.m).memory_id = ANY (shown) OR cardinality(shown) > most - 3 OR NOT _is_evidence(reviewed.m, at);
     near := ARRAY(
-      SELECT o FROM unnest(_like(opened, reviewed.m, left((reviewed.m).content, 500), 20)) WITH ORDINALITY AS l(id, place)
+      SELECT o FROM unnest(_like(opened, reviewed.m, left((reviewed.m).content, 500), 20, '{fact,preference,decision,knowledge,todo}')) WITH ORDINALITY AS l(id, place)
       JOIN memory AS o ON o.bank_id = opened.bank_id AND o.memory_id = l.id
       WHERE o.memory_id <> ALL (shown) AND _is_evidence(o, at) AND _is_about((reviewed.m).content, o.content)
       ORDER BY l.place LIMIT least(8, most - cardinality(shown)));
