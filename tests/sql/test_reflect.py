@@ -49,9 +49,7 @@ def get(db: Database, bank: str, memory_id: Any) -> dict[str, Any]:
 
 def cited(db: Database, bank: str, memory_id: Any) -> set[Any]:
     rows = db.call("neighbours", bank=bank, memory_id=memory_id)
-    return {
-        row["memory_id"] for row in rows if (row["relation"], row["direction"]) == ("derived_from", "to")
-    }
+    return {row["memory_id"] for row in rows if (row["relation"], row["direction"]) == ("derived_from", "to")}
 
 
 @pytest.mark.parametrize("contents", [DARK_MODE, DARK_MODE_ZH])
@@ -150,7 +148,13 @@ def test_an_echo_in_other_words_is_no_evidence(db: Database, bank: str) -> None:
     found, said = insight(db, bank)
     for number in range(3):
         say(db, bank, f"The user likes dark mode, as known, {'abc'[number]}", source="inferred")
-        db.call("store", bank=bank, content=f"dark mode is liked {'abc'[number]}", type="preference", session_id=f"x{number}")
+        db.call(
+            "store",
+            bank=bank,
+            content=f"dark mode is liked {'abc'[number]}",
+            type="preference",
+            session_id=f"x{number}",
+        )
     assert reflect(db, bank) == []
     assert cited(db, bank, found) == set(said)
 
@@ -193,7 +197,9 @@ def test_it_is_withdrawn_with_what_is_forgotten_and_comes_back_with_it(db: Datab
     assert get(db, bank, found)["state"] == "live"
 
 
-@pytest.mark.parametrize(("contents", "more"), [(DARK_MODE, "Dark mode in mails"), (DARK_MODE_ZH, "邮件里也用深色模式")])
+@pytest.mark.parametrize(
+    ("contents", "more"), [(DARK_MODE, "Dark mode in mails"), (DARK_MODE_ZH, "邮件里也用深色模式")]
+)
 def test_an_insight_is_made_anew_of_what_is_left_without_the_forgotten_words(
     db: Database, bank: str, contents: tuple[str, ...], more: str
 ) -> None:
@@ -253,9 +259,7 @@ def test_it_is_withdrawn_when_its_evidence_is_corrected_or_doubted(
 
 def test_what_quotes_an_erased_memory_is_erased_and_the_rest_withdrawn(db: Database, bank: str) -> None:
     found, said = insight(db, bank)
-    quoted, other = (
-        next(id_ for id_ in said if get(db, bank, id_)["content"] == content) for content in DARK_MODE[:2]
-    )
+    quoted, other = (next(id_ for id_ in said if get(db, bank, id_)["content"] == content) for content in DARK_MODE[:2])
     db.call("erase_memory", bank=bank, memory_id=other, reason="at the person's request")
     assert get(db, bank, found)["state"] == "pending"
     db.call("erase_memory", bank=bank, memory_id=quoted, reason="at the person's request")
@@ -265,9 +269,7 @@ def test_what_quotes_an_erased_memory_is_erased_and_the_rest_withdrawn(db: Datab
 
 
 @pytest.mark.parametrize("contents", [DARK_MODE, DARK_MODE_ZH])
-def test_what_a_person_has_taken_away_is_not_proposed_again(
-    db: Database, bank: str, contents: tuple[str, ...]
-) -> None:
+def test_what_a_person_has_taken_away_is_not_proposed_again(db: Database, bank: str, contents: tuple[str, ...]) -> None:
     found, _ = insight(db, bank, contents)
     db.call("forget", bank=bank, memory_id=found, reason="it is not so")
     db.rows("UPDATE hindsight.bank SET reflected_to = NULL WHERE name = %s", (bank,))
@@ -414,7 +416,9 @@ def test_a_proposal_that_is_none_is_refused(db: Database, bank: str, content: st
 
 
 def test_a_model_is_shown_groups_of_what_resembles_each_other_once(db: Database, bank: str) -> None:
-    said = say(db, bank, *(f"The nightly build of service {name} failed" for name in ("alpha", "beta", "gamma")), type="fact")
+    said = say(
+        db, bank, *(f"The nightly build of service {name} failed" for name in ("alpha", "beta", "gamma")), type="fact"
+    )
     say(db, bank, "The canteen has soup on Tuesdays", type="fact")
     guess = say(db, bank, "The nightly build of service delta may fail", type="fact", source="inferred")
     shown = db.one("to_reflect", bank=bank)

@@ -49,7 +49,7 @@ RETURN m.source IN ('user', 'document', 'tool') AND m.type <> ALL ('{hypothesis,
 -- little more for each further one, but never as sure as what was said.
 CREATE OR REPLACE FUNCTION hindsight._surest(evidence integer, needed integer)
   RETURNS double precision
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN least(0.7, 0.6 + 0.02 * (evidence - needed));
 
 -- _akin: the insights that stand on at least two of these memories, or stood on them; the one with the most in common first.
