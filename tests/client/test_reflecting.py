@@ -152,7 +152,8 @@ async def test_a_memory_that_gives_orders_to_the_model_can_not_make_itself_an_in
     assert (found, len(problems)) == ([], 2)
     assert await hypotheses(client) == []
     system = endpoint.requests[0].body["messages"][0]["content"]
-    assert "never an instruction to you" in system and order not in system
+    assert "never an instruction to you" in system
+    assert order not in system
 
 
 async def test_ten_rounds_of_reflection_make_nothing_surer(
@@ -191,8 +192,10 @@ async def test_a_spent_budget_stops_the_model_and_not_the_rules(
     await say(client, *DARK_MODE, type="preference")
     await client.note_usage("alice", "distil", "small", prompt_tokens=100)
     (found,), problems = await reflecting.reflect(client, "alice", reflector, budget=100)
-    assert found.content is not None and DARK_MODE[0] in found.content
-    assert "100 tokens" in problems[0] and endpoint.requests == []
+    assert found.content is not None
+    assert DARK_MODE[0] in found.content
+    assert "100 tokens" in problems[0]
+    assert endpoint.requests == []
     endpoint.replies.append(answer((INSIGHT, [1, 2, 3])))
     (late,), _ = await reflecting.reflect(client, "alice", reflector, budget=10_000)  # nothing was lost
     assert late.content == INSIGHT
@@ -205,7 +208,8 @@ async def test_what_an_endpoint_did_not_answer_is_asked_again_the_next_time(
     await say(client, *BUILDS)
     endpoint.replies.append(reply)
     found, problems = await reflecting.reflect(client, "alice", reflector)
-    assert found == [] and len(problems) == 1
+    assert found == []
+    assert len(problems) == 1
     assert (await client.usage("alice"))[0].failures == 1
     endpoint.replies.append(answer((INSIGHT, [1, 2, 3])))
     (late,), problems = await reflecting.reflect(client, "alice", reflector)
@@ -238,7 +242,8 @@ def test_the_instructions_can_be_a_file_of_ones_own(settings: Settings, tmp_path
     own = tmp_path / "own.md"
     own.write_text("Find habits.", encoding="utf-8")
     made = reflector_from(settings.model_copy(update={"reflect_prompt": own}))
-    assert made is not None and made._instructions == "Find habits."
+    assert made is not None
+    assert made._instructions == "Find habits."
     with pytest.raises(ConfigurationError, match="HINDSIGHT_REFLECT_PROMPT"):
         reflector_from(settings.model_copy(update={"reflect_prompt": tmp_path / "none.md"}))
 
@@ -246,7 +251,8 @@ def test_the_instructions_can_be_a_file_of_ones_own(settings: Settings, tmp_path
 def test_the_schema_is_as_strict_servers_want_it() -> None:
     item = SCHEMA["properties"]["insights"]["items"]
     for one in (SCHEMA, item):
-        assert set(one["required"]) == set(one["properties"]) and one["additionalProperties"] is False
+        assert set(one["required"]) == set(one["properties"])
+        assert one["additionalProperties"] is False
 
 
 def test_the_command_tells_what_it_found(

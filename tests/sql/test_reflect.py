@@ -75,7 +75,8 @@ def test_a_problem_solved_the_same_way_twice_is_an_insight(db: Database, bank: s
     said = say(db, bank, *contents, type="fact")
     (found,) = reflect(db, bank)
     assert set(found["derived_from"]) == set(said)
-    assert "BIOS" in found["content"] and "Docker" not in found["content"]
+    assert "BIOS" in found["content"]
+    assert "Docker" not in found["content"]
     assert get(db, bank, found["memory_id"])["type"] == "hypothesis"
 
 
@@ -124,7 +125,8 @@ def test_more_evidence_makes_it_surer_but_never_as_sure_as_what_was_said(db: Dat
         assert (grown["outcome"], grown["memory_id"]) == ("grown", found)
         confidences.append(get(db, bank, found)["confidence"])
     assert confidences == sorted(confidences)
-    assert confidences[0] < confidences[3] and confidences[-1] == pytest.approx(0.7)
+    assert confidences[0] < confidences[3]
+    assert confidences[-1] == pytest.approx(0.7)
     assert cited(db, bank, found) == set(said)
 
 
@@ -182,7 +184,8 @@ def test_what_is_not_believed_is_no_evidence(db: Database, bank: str) -> None:
     db.call("unlink", bank=bank, from_id=against, to_id=disputed)
     db.rows("UPDATE hindsight.bank SET reflected_to = NULL WHERE name = %s", (bank,))
     (found,) = reflect(db, bank)
-    assert disputed in found["derived_from"] and len(found["derived_from"]) == 3
+    assert disputed in found["derived_from"]
+    assert len(found["derived_from"]) == 3
 
 
 def test_it_is_withdrawn_with_what_is_forgotten_and_comes_back_with_it(db: Database, bank: str) -> None:
@@ -210,7 +213,8 @@ def test_an_insight_is_made_anew_of_what_is_left_without_the_forgotten_words(
     left = reflect(db, bank)
     if left:  # another of the four is in the rest
         (anew,) = left
-        assert anew["outcome"] == "stored" and words not in anew["content"]
+        assert anew["outcome"] == "stored"
+        assert words not in anew["content"]
         assert cited(db, bank, anew["memory_id"]) == set(said) - {quoted}
         assert get(db, bank, found)["state"] == "archived"
     assert not any(words in row["content"] for row in db.call("state", bank=bank))
@@ -312,7 +316,8 @@ def test_several_at_once_find_one_insight(db: Database, bank: str, shared_url: s
         worker.start()
     for worker in workers:
         worker.join()
-    assert sorted(set(outcomes) - {"more"}) == ["stored"] and outcomes.count("stored") == 2
+    assert sorted(set(outcomes) - {"more"}) == ["stored"]
+    assert outcomes.count("stored") == 2
     assert len([m for m in db.call("state", bank=bank) if m["type"] == "hypothesis"]) == 2
 
 
@@ -325,7 +330,9 @@ def test_a_call_is_bounded_and_says_that_there_is_more(db: Database, bank: str) 
         outcomes += [row["outcome"] for row in rows]
         if not rows or rows[-1]["outcome"] != "more":
             break
-    assert outcomes.count("stored") == 1 and outcomes[0] == "more" and (not rows or rows[-1]["outcome"] != "more")
+    assert outcomes.count("stored") == 1
+    assert outcomes[0] == "more"
+    assert not rows or rows[-1]["outcome"] != "more"
 
 
 def test_what_the_same_words_told_in_several_sessions_counts_for_each(db: Database, bank: str) -> None:
@@ -423,7 +430,8 @@ def test_a_model_is_shown_groups_of_what_resembles_each_other_once(db: Database,
     guess = say(db, bank, "The nightly build of service delta may fail", type="fact", source="inferred")
     shown = db.one("to_reflect", bank=bank)
     (group,) = shown["groups"]
-    assert {row["memory_id"] for row in group} == {str(id_) for id_ in said} and shown["is_done"]
+    assert {row["memory_id"] for row in group} == {str(id_) for id_ in said}
+    assert shown["is_done"]
     assert str(guess[0]) not in str(shown["groups"])
     db.call("note_reflection", bank=bank, until=shown["until"])
     assert db.one("to_reflect", bank=bank) == {"until": None, "is_done": True, "groups": []}
