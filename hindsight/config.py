@@ -216,7 +216,8 @@ class Settings(BaseSettings):
         default=None,
         ge=1,
         lt=2**31,
-        description="Tokens that distilling, reflecting and judging may use in a bank and a day (UTC). Unset: any number.",
+        description="Tokens that distilling, reflecting and judging may use in a bank and a day (UTC). "
+        "Unset: any number.",
     )
     distil_prompt: Path | None = Field(
         default=None, description="A file with instructions for distilling, in place of those that come with it."

@@ -1,4 +1,4 @@
-"""Reflecting on a bank: by a language model where there is one, and by rules; in bounded time, and within the bank's tokens."""
+"""Reflecting on a bank: by a language model where there is one, and by rules; bounded in time and tokens."""
 
 from __future__ import annotations
 

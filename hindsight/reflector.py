@@ -115,7 +115,10 @@ class Reflector:
 
 
 def reflector_from(settings: Settings) -> Reflector | None:
-    """The reflector, where `settings` name a language model. Raises ConfigurationError for a prompt that can't be read."""
+    """The reflector, where `settings` name a language model.
+
+    Raises ConfigurationError for a prompt that can't be read.
+    """
     model = language_model_from(settings)
     return Reflector(model, instructions_from(settings, "reflect")) if model else None
 

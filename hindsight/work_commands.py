@@ -16,9 +16,9 @@ from hindsight.results import Insight
 
 
 def worker(*, once: Annotated[bool, Parameter(help="Do what is due now, and end.")] = False) -> None:
-    """Distil sessions, embed, maintain and reflect, for all banks, until it is told to end (SIGTERM). Several share the work.
+    """Distil sessions, embed, maintain and reflect, for all banks, until it is told to end (SIGTERM).
 
-    `hindsight serve` does it as well, unless HINDSIGHT_WORKER is false.
+    Several share the work. `hindsight serve` does it as well, unless HINDSIGHT_WORKER is false.
     """
     from hindsight.server_log import log_to_standard_error
     from hindsight.worker import work

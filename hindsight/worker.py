@@ -1,4 +1,4 @@
-"""The worker: embeds what has no embedding, distils sessions, keeps banks and reflects on them. It claims rows by their state.
+"""The worker: embeds what has no embedding, distils sessions, keeps banks, reflects. It claims rows by their state.
 
 Several workers share the work. One that is killed loses nothing: its claims end, and what it had in hand is due again.
 """
