@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass
+from itertools import groupby
 from typing import Any, Never
 
 from pydantic_core import to_jsonable_python
@@ -78,7 +79,7 @@ class Operation:
 
 
 def operations(service: MemoryService) -> list[Operation]:
-    """What `/api` offers: `GET` for what reads by address, `POST` for what is asked or done."""
+    """What `/api` offers, by path: `GET` for what reads by address, `POST` for what is asked or done."""
     a_memory, a_session = "/api/memory/{memory_id}", "/api/session/{session_id:path}"
     return [
         Operation("POST", "/api/memory", "store", service.store, status=201, needs_body=True),
@@ -134,8 +135,17 @@ def rest_routes(service: MemoryService) -> list[Route]:
         Route("/health", health, methods=["GET"]),
         Route("/metrics", metrics, methods=["GET"]),
         Route("/openapi.json", openapi, methods=["GET"]),
-        *(Route(one.path, _told(one.answered), methods=[one.method]) for one in offered),
+        *(_route(path, list(of_path)) for path, of_path in groupby(offered, key=lambda one: one.path)),
     ]
+
+
+def _route(path: str, offered: list[Operation]) -> Route:
+    by_method = {one.method: one for one in offered}
+
+    async def answered(request: Request) -> Response:
+        return await by_method["GET" if request.method == "HEAD" else request.method].answered(request)
+
+    return Route(path, _told(answered), methods=list(by_method))
 
 
 def _recalled(found: Context) -> Response:
