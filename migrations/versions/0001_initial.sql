@@ -65,6 +65,9 @@ CREATE TABLE hindsight.bank (
   working_turns integer DEFAULT 20 NOT NULL,
   maintained_at timestamptz,
   audited_at timestamptz,
+  reflected_at timestamptz,
+  reflected_to timestamptz,
+  model_reflected_to timestamptz,
   findings integer,
   redaction text DEFAULT 'mask' NOT NULL,
   redaction_kinds text[],
@@ -98,6 +101,9 @@ COMMENT ON COLUMN hindsight.bank.distil_idle IS 'Or when it has been idle for so
 COMMENT ON COLUMN hindsight.bank.working_turns IS 'How many of a session''s last turns working_get returns.';
 COMMENT ON COLUMN hindsight.bank.maintained_at IS 'When a worker last began to maintain it.';
 COMMENT ON COLUMN hindsight.bank.audited_at IS 'When a worker last began to audit it.';
+COMMENT ON COLUMN hindsight.bank.reflected_at IS 'When a worker last began to reflect on it.';
+COMMENT ON COLUMN hindsight.bank.reflected_to IS 'Up to which change of a memory it has been reviewed by rules.';
+COMMENT ON COLUMN hindsight.bank.model_reflected_to IS 'Up to which change of a memory it has been reviewed by a language model.';
 COMMENT ON COLUMN hindsight.bank.findings IS 'How many findings that audit had.';
 COMMENT ON COLUMN hindsight.bank.redaction IS 'What becomes of personal data and secrets that are to be stored: off, mask or refuse.';
 COMMENT ON COLUMN hindsight.bank.redaction_kinds IS 'Of which kinds; NULL: of those that are redacted by default.';
@@ -589,6 +595,10 @@ CREATE TYPE hindsight.forgotten AS (
   memory_id uuid, outcome text
 );
 COMMENT ON TYPE hindsight.forgotten IS 'What forget did: outcome is forgotten, or already forgotten.';
+CREATE TYPE hindsight.insight AS (
+  memory_id uuid, outcome text, content text, derived_from uuid[], reasons text[]
+);
+COMMENT ON TYPE hindsight.insight IS 'What became of an insight, and the memories that it stands on.';
 CREATE TYPE hindsight.matched AS (
   memory_id uuid, outcome text, type text, content text, tags text[], session_id text, source text, occurred_at timestamptz,
   created_at timestamptz
