@@ -70,11 +70,15 @@ _TEXTS = {
     "purpose",
     "policy",
     "document",
+    "principal",
+    "rights",
 }
 _NEEDED = {"bank", "memory_id", "from_id", "to_id", "memory_ids", "message", "role", "finding"}
 _NEEDED_BY = {
     "store": {"content"},
     **{name: {"session_id", "claim"} for name in ("extend_claim", "release_session")},
+    "grant_access": {"principal", "rights"},
+    "revoke_access": {"principal"},
     "distil": {"session_id", "claim", "sequences", "memories"},
     "log_turn": {"session_id", "content"},
     "log_turns": {"session_id", "turns"},

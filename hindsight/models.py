@@ -265,7 +265,8 @@ class TagAlias(Base):
 class Access(Base):
     __tablename__ = "access"
     __table_args__ = (
-        CheckConstraint("rights IN ('reader', 'writer', 'owner')", name="access_rights_check"),
+        CheckConstraint("rights IN ('reader', 'adder', 'writer', 'owner')", name="access_rights_check"),
+        CheckConstraint("types IS NULL OR rights IN ('adder', 'writer')", name="access_types_check"),
         {"comment": "Who may use which bank."},
     )
 
@@ -273,7 +274,10 @@ class Access(Base):
         ForeignKey("hindsight.bank.bank_id", name="access_bank_id_fkey"), primary_key=True
     )
     principal: Mapped[str] = mapped_column(Text, primary_key=True, comment="A database role, or a name it acts for.")
-    rights: Mapped[str] = mapped_column(Text, comment="reader, writer or owner.")
+    rights: Mapped[str] = mapped_column(Text, comment="reader, adder, writer or owner.")
+    types: Mapped[list[str] | None] = mapped_column(
+        ARRAY(Text), comment="The only types of memory that it may write; NULL: all."
+    )
     granted_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
 
 

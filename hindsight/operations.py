@@ -13,8 +13,8 @@ from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from hindsight.access import AsyncAccess
 from hindsight.calls import Duration, Labels, Moment, acting_for, call, stated, translated
-from hindsight.embeddings import AsyncEmbeddings
 from hindsight.results import (
     ArchivedTurns,
     Bank,
@@ -37,7 +37,7 @@ from hindsight.results import (
 )
 
 
-class AsyncOperations(AsyncEmbeddings):
+class AsyncOperations(AsyncAccess):
     """What keeps banks: for whoever owns them, and for operators."""
 
     async def create_bank(

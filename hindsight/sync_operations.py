@@ -31,10 +31,10 @@ from hindsight.results import (
     UpkeepTurn,
     Versions,
 )
-from hindsight.sync_embeddings import Embeddings
+from hindsight.sync_access import Access
 
 
-class Operations(Embeddings):
+class Operations(Access):
     """What keeps banks: for whoever owns them, and for operators."""
 
     def create_bank(

@@ -25,6 +25,6 @@ BEGIN
   END LOOP;
   DROP TYPE hindsight.recalled, hindsight._filter, hindsight._moment, hindsight._edge, hindsight.neighbour, hindsight.memory_record, hindsight.forgotten,
     hindsight.matched, hindsight.extracted;
-  REVOKE ALL ON SCHEMA hindsight FROM hindsight_app, hindsight_reader;
+  REVOKE ALL ON SCHEMA hindsight FROM hindsight_app, hindsight_service, hindsight_reader;
 END
 $downgrade$;

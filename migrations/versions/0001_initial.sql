@@ -140,14 +140,17 @@ CREATE TABLE hindsight.access (
   bank_id bigint NOT NULL,
   principal text NOT NULL,
   rights text NOT NULL,
+  types text[],
   granted_at timestamptz DEFAULT now() NOT NULL,
   PRIMARY KEY (bank_id, principal),
-  CONSTRAINT access_rights_check CHECK (rights IN ('reader', 'writer', 'owner')),
+  CONSTRAINT access_rights_check CHECK (rights IN ('reader', 'adder', 'writer', 'owner')),
+  CONSTRAINT access_types_check CHECK (types IS NULL OR rights IN ('adder', 'writer')),
   CONSTRAINT access_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id)
 );
 COMMENT ON TABLE hindsight.access IS 'Who may use which bank.';
 COMMENT ON COLUMN hindsight.access.principal IS 'A database role, or a name it acts for.';
-COMMENT ON COLUMN hindsight.access.rights IS 'reader, writer or owner.';
+COMMENT ON COLUMN hindsight.access.rights IS 'reader, adder, writer or owner.';
+COMMENT ON COLUMN hindsight.access.types IS 'The only types of memory that it may write; NULL: all.';
 
 CREATE TABLE hindsight.session (
   bank_id bigint NOT NULL,
