@@ -48,12 +48,17 @@ class AsyncCaller:
         self._query_cache = QueryCache(settings.query_cache_seconds)
         self._is_registered = False
         self._principal: str | None = None
+        self._scope: Mapping[str, Any] | None = None
         self._url = ""
 
-    def acting_for(self, principal: str | None) -> Self:
-        """The same client, for calls in the name of somebody else: for a service. It shares the connections."""
+    def acting_for(self, principal: str | None, scope: Mapping[str, Any] | None = None) -> Self:
+        """The same client, for calls in the name of somebody else: for a service. It shares the connections.
+
+        scope: the `banks` and the `rights` (reader, …) that those calls are limited to, or one of the two.
+        """
         other = copy.copy(self)
         other._principal = principal
+        other._scope = scope
         return other
 
     @classmethod
@@ -182,7 +187,7 @@ class AsyncCaller:
                     if limit is not None:
                         await connection.execute(timeout(limit))
                     if self._principal is not None:
-                        await connection.execute(acting_for(self._principal))
+                        await connection.execute(acting_for(self._principal, self._scope))
                     found = []
                     for statement, parameters in calls:
                         rows = (await connection.execute(statement, parameters)).mappings()

@@ -72,6 +72,7 @@ _TEXTS = {
     "document",
     "principal",
     "rights",
+    "name",
 }
 _NEEDED = {"bank", "memory_id", "from_id", "to_id", "memory_ids", "message", "role", "finding"}
 _NEEDED_BY = {
@@ -79,6 +80,8 @@ _NEEDED_BY = {
     **{name: {"session_id", "claim"} for name in ("extend_claim", "release_session")},
     "grant_access": {"principal", "rights"},
     "revoke_access": {"principal"},
+    "create_token": {"name", "principal"},
+    "revoke_token": {"name"},
     "distil": {"session_id", "claim", "sequences", "memories"},
     "log_turn": {"session_id", "content"},
     "log_turns": {"session_id", "turns"},
@@ -363,7 +366,20 @@ _FORMS: dict[str, Callable[[Any, str], Any]] = {
         number,
     ),
     **dict.fromkeys(
-        ("types", "tags", "all_tags", "no_tags", "entities", "clear", "states", "checks", "allowed", "modes", "kinds"),
+        (
+            "types",
+            "tags",
+            "all_tags",
+            "no_tags",
+            "entities",
+            "clear",
+            "states",
+            "checks",
+            "allowed",
+            "modes",
+            "kinds",
+            "banks",
+        ),
         labels,
     ),
     **dict.fromkeys(("since", "until", "as_of", "valid_at", "occurred_at", "expires_at"), moment),
@@ -380,9 +396,12 @@ def timeout(seconds: float) -> TextClause:
     return text("SELECT pg_catalog.set_config('statement_timeout', :ms, true)").bindparams(ms=milliseconds)
 
 
-def acting_for(principal: str) -> TextClause:
-    """Lets a service act for somebody in this transaction."""
-    return text("SELECT pg_catalog.set_config('hindsight.principal', :name, true)").bindparams(name=principal)
+def acting_for(principal: str, scope: Mapping[str, Any] | None = None) -> TextClause:
+    """Lets a service act for somebody in this transaction, within a scope (banks, rights)."""
+    return text(
+        "SELECT pg_catalog.set_config('hindsight.principal', :name, true), "
+        "pg_catalog.set_config('hindsight.scope', :scope, true)"
+    ).bindparams(name=principal, scope=json.dumps(scope) if scope else "")
 
 
 def refuse_unstorable(arguments: Mapping[str, Any]) -> None:

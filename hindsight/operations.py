@@ -244,7 +244,7 @@ class AsyncOperations(AsyncAccess):
         try:
             async with self.engine.connect() as connection:
                 if self._principal is not None:
-                    await connection.execute(acting_for(self._principal))
+                    await connection.execute(acting_for(self._principal, self._scope))
                 streamed = await connection.stream(statement, parameters)
                 async for row in streamed:
                     yield row[0]

@@ -1,9 +1,8 @@
-"""The REST routes, and what stands before every route of the HTTP server: the token and the limit of a body."""
+"""The REST routes, and what stands before every route of the HTTP server: the limit of a body."""
 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import logging
 from collections import deque
@@ -11,7 +10,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Never
 
 from pydantic_core import to_jsonable_python
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
@@ -198,29 +196,6 @@ def _refused(status: int, code: str, message: str, hint: str) -> Refused:
 
 
 # ---- before every route -----------------------------------------------------------------------------------
-
-
-class BearerToken:
-    """ASGI middleware: every route but /health demands `Authorization: Bearer <token>`."""
-
-    def __init__(self, app: ASGIApp, token: str) -> None:
-        self._app = app
-        self._token = token.encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or (scope["type"] == "http" and scope["path"] == "/health"):
-            return await self._app(scope, receive, send)
-        scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode("latin-1"), self._token):
-            return await self._app(scope, receive, send)
-        told = Refusal(
-            status=401,
-            code="unauthorized",
-            message="the token is wrong" if given else "a token is needed",
-            hint="Send Authorization: Bearer, with the server's HINDSIGHT_TOKEN",
-        )
-        challenge = 'Bearer realm="hindsight"' + (', error="invalid_token"' if given else "")
-        return await refused(told, {"WWW-Authenticate": challenge})(scope, receive, send)
 
 
 class BodyLimit:

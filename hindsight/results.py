@@ -536,3 +536,28 @@ class Grant:
     rights: str
     types: list[str] | None
     granted_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenGrant:
+    """Whom a token acts for, and what it is limited to: `scope` holds banks and rights, or neither."""
+
+    name: str
+    principal: str
+    scope: dict[str, Any]
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessToken:
+    """A token of the servers: whom it acts for, its limits, and whether it holds: valid, expired or revoked."""
+
+    name: str
+    principal: str
+    banks: list[str] | None
+    rights: str | None
+    state: str
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None

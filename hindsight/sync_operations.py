@@ -241,7 +241,7 @@ class Operations(Access):
         try:
             with self.engine.connect() as connection:
                 if self._principal is not None:
-                    connection.execute(acting_for(self._principal))
+                    connection.execute(acting_for(self._principal, self._scope))
                 streamed = connection.execution_options(stream_results=True).execute(statement, parameters)
                 for row in streamed:
                     yield row[0]

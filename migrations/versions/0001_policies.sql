@@ -16,5 +16,6 @@ BEGIN
   END LOOP;
   ALTER TABLE hindsight.query_embedding ENABLE ROW LEVEL SECURITY;
   CREATE POLICY readable ON hindsight.query_embedding FOR SELECT USING (principal = hindsight.principal());
+  ALTER TABLE hindsight.access_token ENABLE ROW LEVEL SECURITY; -- without a policy: nobody sees a row
 END
 $policies$;

@@ -41,3 +41,4 @@ $grants$;
 -- The second wall: whoever selects from a table sees only the banks that it was granted.
 GRANT SELECT ON ALL TABLES IN SCHEMA hindsight TO hindsight_app, hindsight_service, hindsight_reader;
 GRANT EXECUTE ON FUNCTION hindsight._readable_banks() TO hindsight_app, hindsight_service, hindsight_reader;
+REVOKE ALL ON hindsight.access_token FROM hindsight_app, hindsight_service, hindsight_reader;
