@@ -132,6 +132,14 @@ def caller() -> tuple[str, dict[str, Any]] | None:
     return token.claims["principal"], token.claims["scope"]
 
 
+_NOT_FOR_IT = Refusal(
+    status=403,
+    code="access_denied",
+    message="the figures are those of all that use the server",
+    hint="Send the server's own HINDSIGHT_TOKEN",
+)
+
+
 class Admission:
     """ASGI middleware behind FastMCP's, which has verified the token: refuses whoever has none that holds.
 
@@ -147,7 +155,14 @@ class Admission:
         if scope["type"] == "lifespan" or (scope["type"] == "http" and scope["path"] == "/health"):
             return await self._app(scope, receive, send)
         given = Headers(scope=scope).get("authorization", "")
-        if isinstance(scope.get("user"), AuthenticatedUser) or not (given or self._needed):
+        user = scope.get("user")
+        if isinstance(user, AuthenticatedUser) or not (given or self._needed):
+            if (
+                scope["path"] == "/metrics"
+                and isinstance(user, AuthenticatedUser)
+                and user.access_token.subject is not None
+            ):
+                return await self._refuse(_NOT_FOR_IT, {})(scope, receive, send)
             return await self._app(scope, receive, send)
         told = Refusal(
             status=401,
