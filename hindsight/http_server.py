@@ -67,6 +67,8 @@ def serve(settings: Settings | None = None) -> None:
     """
     settings = settings or load_settings()
     jwt_verifier(settings)  # half a configuration is told at once
+    if settings.database_url is None:
+        refuse_open_door(settings)  # before an embedded server is started, which may have to be made
     log_to_standard_error(settings.log_format)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
@@ -76,8 +78,6 @@ def serve(settings: Settings | None = None) -> None:
 async def _serve(settings: Settings) -> None:
     service = MemoryService(settings)
     listener = _listen(settings)
-    if settings.database_url is None:
-        refuse_open_door(settings)  # before a server is started for it, which may have to be made
     async with service.opened():
         if needs_token(settings) and not (settings.token or settings.jwt_issuer):
             tokens = await service.base.access_tokens()

@@ -142,7 +142,7 @@ def test_a_revoked_token_is_refused_within_seconds(open_server, agent, own, db):
 def test_whatever_holds_no_more_or_never_did_is_refused_alike(open_server, agent, own):
     over = agent(ttl="1 ms")
     answers = []
-    for token in (over, "hs_" + "0" * 64, "x", "令牌".encode().decode("latin-1"), jwt("x", issuer="https://evil.example"), jwt("x", audience="other"),
+    for token in (over, "hs_" + "0" * 64, "open-sesame", "令牌".encode().decode("latin-1"), jwt("x", issuer="https://evil.example"), jwt("x", audience="other"),
                   jwt("x", expires_in_seconds=-10), RSAKeyPair.generate().create_token(subject="x", issuer=ISSUER, audience=AUDIENCE),
                   jwt("x")[:-4] + "AAAA"):  # fmt: skip
         answer = open_server.ask("POST", "/api/recall", {"bank": own, "query": "x"}, **bearer(token))
