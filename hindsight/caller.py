@@ -49,12 +49,17 @@ class AsyncCaller:
         self._query_cache = QueryCache(settings.query_cache_seconds)
         self._is_registered = False
         self._principal: str | None = None
+        self._scope: Mapping[str, Any] | None = None
         self._url = ""
 
-    def acting_for(self, principal: str | None) -> Self:
-        """The same client, for calls in the name of somebody else: for a service. It shares the connections."""
+    def acting_for(self, principal: str | None, scope: Mapping[str, Any] | None = None) -> Self:
+        """The same client, for calls in the name of somebody else: for a service. It shares the connections.
+
+        scope: the `banks` and the `rights` (reader, …) that those calls are limited to, or one of the two.
+        """
         other = copy.copy(self)
         other._principal = principal
+        other._scope = scope
         return other
 
     def within(self, seconds: float) -> Self:
@@ -182,7 +187,10 @@ class AsyncCaller:
         if stores_vectors and not self._is_registered:
             await self.register_model()
         setting = of_transaction(
-            seconds=self._settings.statement_timeout, principal=self._principal, request=request_id.get()
+            seconds=self._settings.statement_timeout,
+            principal=self._principal,
+            scope=self._scope,
+            request=request_id.get(),
         )
         for attempt in range(1, 11):
             try:

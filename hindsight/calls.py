@@ -71,11 +71,18 @@ _TEXTS = {
     "purpose",
     "policy",
     "document",
+    "principal",
+    "rights",
+    "name",
 }
 _NEEDED = {"bank", "memory_id", "from_id", "to_id", "memory_ids", "message", "role", "finding"}
 _NEEDED_BY = {
     "store": {"content"},
     **{name: {"session_id", "claim"} for name in ("extend_claim", "release_session")},
+    "grant_access": {"principal", "rights"},
+    "revoke_access": {"principal"},
+    "create_token": {"name", "principal"},
+    "revoke_token": {"name"},
     "distil": {"session_id", "claim", "sequences", "memories"},
     "log_turn": {"session_id", "content"},
     "log_turns": {"session_id", "turns"},
@@ -362,7 +369,20 @@ _FORMS: dict[str, Callable[[Any, str], Any]] = {
         number,
     ),
     **dict.fromkeys(
-        ("types", "tags", "all_tags", "no_tags", "entities", "clear", "states", "checks", "allowed", "modes", "kinds"),
+        (
+            "types",
+            "tags",
+            "all_tags",
+            "no_tags",
+            "entities",
+            "clear",
+            "states",
+            "checks",
+            "allowed",
+            "modes",
+            "kinds",
+            "banks",
+        ),
         labels,
     ),
     **dict.fromkeys(("since", "until", "as_of", "valid_at", "occurred_at", "expires_at"), moment),
@@ -373,13 +393,16 @@ _FORMS: dict[str, Callable[[Any, str], Any]] = {
 """The form that the database takes, by the name of an argument."""
 
 
-def of_transaction(*, seconds: float | None, principal: str | None, request: str | None) -> TextClause | None:
-    """The settings of a transaction, in one statement: seconds that each statement may take, whom a service acts for,
-    the request that its events name. None where there is nothing to set.
+def of_transaction(
+    *, seconds: float | None, principal: str | None, scope: Mapping[str, Any] | None, request: str | None
+) -> TextClause | None:
+    """The settings of a transaction, in one statement: seconds for each statement, whom a service acts for and
+    within what (banks, rights), the request that its events name. None where there is nothing to set.
     """
     values = {
         "statement_timeout": None if seconds is None else str(round(seconds * 1000)),
         "hindsight.principal": principal,
+        "hindsight.scope": json.dumps(scope) if scope else None,
         "hindsight.request_id": request,
     }
     given = [(name, value) for name, value in values.items() if value is not None]

@@ -36,6 +36,7 @@ from hindsight.memory_commands import get, recall, should_recall, store
 from hindsight.postgres_url import sqlalchemy_url
 from hindsight.redaction_commands import redaction
 from hindsight.sync_client import Hindsight
+from hindsight.token_commands import token
 from hindsight.tuning_commands import calibrate, index
 from hindsight.upkeep_commands import erase, maintain, policy, usage, verify
 from hindsight.work_commands import distilling, queue, reflect, worker
@@ -84,6 +85,7 @@ app.command(export, group="Conversations and documents")
 app.command(eval_recall, name="eval")
 app.command(bench_recall, name="bench")
 app.command(stress_memories, name="stress")
+app.command(token)
 for command in (embed, reembed, calibrate, index):
     app.command(command)
 

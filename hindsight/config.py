@@ -101,7 +101,18 @@ class Settings(BaseSettings):
     port: int = Field(
         default=8080, ge=0, le=65535, description="Port the HTTP server listens on; 0 takes any free one."
     )
-    token: SecretStr | None = Field(default=None, description="Bearer token that HTTP requests must carry.")
+    token: SecretStr | None = Field(
+        default=None, description="Bearer token that acts as the server itself, in all of its banks."
+    )
+    jwt_issuer: str | None = Field(
+        default=None,
+        description="Also take JWTs of this issuer (`iss`), with the next setting and one of the two keys.",
+    )
+    jwt_audience: str | None = Field(default=None, description="For whom they must be made (`aud`): this server.")
+    jwt_jwks_uri: str | None = Field(default=None, description="Where the issuer's keys are (JWKS).")
+    jwt_public_key: str | None = Field(default=None, description="Or its public key itself, as PEM.")
+    jwt_algorithm: str = Field(default="RS256", description="How they must be signed.")
+    jwt_claim: str = Field(default="sub", min_length=1, description="The claim that names the principal.")
     tool_aliases: bool = Field(
         default=False, description="Also offer the MCP tools under the names that other memory servers use."
     )
@@ -315,7 +326,7 @@ class Settings(BaseSettings):
             )
         return self
 
-    @field_validator("embedding_base_url", "llm_base_url", "judge_base_url", "rerank_base_url")
+    @field_validator("embedding_base_url", "llm_base_url", "judge_base_url", "rerank_base_url", "jwt_jwks_uri")
     @classmethod
     def _http_url(cls, value: str | None) -> str | None:
         if value is not None and not value.startswith(("http://", "https://")):

@@ -16,11 +16,12 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
+from hindsight.authentication import Admission, Tokens, jwt_verifier
 from hindsight.config import Settings, load_settings
 from hindsight.errors import ConfigurationError, HindsightError
 from hindsight.http_guards import BodyLimit, Observed, RateLimit
 from hindsight.mcp_server import build_server
-from hindsight.rest import BearerToken, http_refused, rest_routes
+from hindsight.rest import http_refused, refused, rest_routes
 from hindsight.server_log import log_to_standard_error
 from hindsight.service import MemoryService, log
 
@@ -29,17 +30,19 @@ def build_app(settings: Settings, service: MemoryService | None = None) -> Starl
     """The ASGI app. Its lifespan opens `service` (by default one of its own), which all its routes share.
 
     Requests that reach a loopback address must name a loopback host, and come from no other origin, so that
-    no web page can talk to the server through the browser of whoever runs it. With `settings.token`, every route
-    but /health demands it.
+    no web page can talk to the server through the browser of whoever runs it. A token that is sent must hold; where
+    one is needed (`needs_token`), every route but /health demands it.
     """
     memory = service or MemoryService(settings)
     server = build_server(settings, memory)
     routes: list[BaseRoute] = []
-    guards = [Middleware(Observed, routes=routes, most=settings.concurrency)]
-    if settings.token:  # never an empty one
-        guards.append(Middleware(BearerToken, token=settings.token.get_secret_value()))
+    guards = [
+        Middleware(Observed, routes=routes, most=settings.concurrency),
+        *Tokens(settings, lambda: memory.base).get_middleware(),
+        Middleware(Admission, needed=needs_token(settings), refuse=refused),
+    ]
     if settings.rate_limit:
-        guards.append(Middleware(RateLimit, rate=settings.rate_limit, has_tokens=settings.token is not None))
+        guards.append(Middleware(RateLimit, rate=settings.rate_limit, has_tokens=needs_token(settings)))
     guards.append(Middleware(BodyLimit))
     app = server.http_app(
         path="/mcp",
@@ -59,11 +62,13 @@ def build_app(settings: Settings, service: MemoryService | None = None) -> Starl
 def serve(settings: Settings | None = None) -> None:
     """Serves on `settings.host` and `settings.port` until SIGTERM or SIGINT, then ends in order.
 
-    Raises ConfigurationError when the host is not loopback and no token is set, and DatabaseUnavailable when the
+    Raises ConfigurationError when the host is not loopback and there is no token, and DatabaseUnavailable when the
     database is not there within `settings.connect_timeout`.
     """
     settings = settings or load_settings()
-    refuse_open_door(settings)
+    jwt_verifier(settings)  # half a configuration is told at once
+    if settings.database_url is None:
+        refuse_open_door(settings)  # before an embedded server is started, which may have to be made
     log_to_standard_error(settings.log_format)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
@@ -74,6 +79,9 @@ async def _serve(settings: Settings) -> None:
     service = MemoryService(settings)
     listener = _listen(settings)
     async with service.opened():
+        if needs_token(settings) and not (settings.token or settings.jwt_issuer):
+            tokens = await service.base.access_tokens()
+            refuse_open_door(settings, has_tokens=any(token.state == "valid" for token in tokens))
         host, port = listener.getsockname()[:2]
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         log.info("running on http://%s with /mcp, /sse, /api, /health and /metrics", address)
@@ -103,12 +111,17 @@ def _listen(settings: Settings) -> socket.socket:
         ) from None
 
 
-def refuse_open_door(settings: Settings) -> None:
-    """Raises ConfigurationError when others could reach the server, and no token keeps them out."""
-    if not is_loopback(settings.host) and not settings.token:
+def needs_token(settings: Settings) -> bool:
+    """Whether every request needs a token: where one is configured, and where others can reach the server."""
+    return bool(settings.token or settings.jwt_issuer or not is_loopback(settings.host))
+
+
+def refuse_open_door(settings: Settings, *, has_tokens: bool = False) -> None:
+    """Raises ConfigurationError when others could reach the server, and there is no token that would let anybody in."""
+    if needs_token(settings) and not (settings.token or settings.jwt_issuer or has_tokens):
         raise ConfigurationError(
             f"HINDSIGHT_HOST is {settings.host}, which other machines can reach: set HINDSIGHT_TOKEN to a long random "
-            "text (openssl rand -hex 32), or HINDSIGHT_HOST to 127.0.0.1"
+            "text (openssl rand -hex 32), make a token (hindsight token create), or set HINDSIGHT_HOST to 127.0.0.1"
         )
 
 

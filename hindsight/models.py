@@ -274,7 +274,8 @@ class TagAlias(Base):
 class Access(Base):
     __tablename__ = "access"
     __table_args__ = (
-        CheckConstraint("rights IN ('reader', 'writer', 'owner')", name="access_rights_check"),
+        CheckConstraint("rights IN ('reader', 'adder', 'writer', 'owner')", name="access_rights_check"),
+        CheckConstraint("types IS NULL OR rights IN ('adder', 'writer')", name="access_types_check"),
         {"comment": "Who may use which bank."},
     )
 
@@ -282,8 +283,34 @@ class Access(Base):
         ForeignKey("hindsight.bank.bank_id", name="access_bank_id_fkey"), primary_key=True
     )
     principal: Mapped[str] = mapped_column(Text, primary_key=True, comment="A database role, or a name it acts for.")
-    rights: Mapped[str] = mapped_column(Text, comment="reader, writer or owner.")
+    rights: Mapped[str] = mapped_column(Text, comment="reader, adder, writer or owner.")
+    types: Mapped[list[str] | None] = mapped_column(
+        ARRAY(Text), comment="The only types of memory that it may write; NULL: all."
+    )
     granted_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
+
+
+class AccessToken(Base):
+    __tablename__ = "access_token"
+    __table_args__ = (
+        Index("access_token_digest_key", "digest", unique=True),
+        CheckConstraint("rights IN ('reader', 'adder', 'writer', 'owner')", name="access_token_rights_check"),
+        {"comment": "Tokens of the servers. Only operators and servers read it, through functions."},
+    )
+
+    name: Mapped[str] = mapped_column(Text, primary_key=True, comment="What people call it; no secret.")
+    digest: Mapped[bytes] = mapped_column(LargeBinary, comment="SHA-256 of the token, which is kept nowhere.")
+    principal: Mapped[str] = mapped_column(Text, comment="Whom it acts for.")
+    banks: Mapped[list[str] | None] = mapped_column(
+        ARRAY(Text), comment="The only banks that it reaches; NULL: all of its principal."
+    )
+    rights: Mapped[str | None] = mapped_column(Text, comment="The most that it may do; NULL: what its principal may.")
+    created_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
+    expires_at: Mapped[datetime | None] = mapped_column(Timestamp, comment="It does not hold from then on.")
+    last_used_at: Mapped[datetime | None] = mapped_column(
+        Timestamp, comment="When a server last saw it, to the minute."
+    )
+    revoked_at: Mapped[datetime | None] = mapped_column(Timestamp, comment="When it was taken back.")
 
 
 class Session(Base):

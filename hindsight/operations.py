@@ -13,8 +13,8 @@ from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from hindsight.access import AsyncAccess
 from hindsight.calls import Duration, Identifiers, Labels, Moment, call, of_transaction, stated, translated
-from hindsight.embeddings import AsyncEmbeddings
 from hindsight.results import (
     ArchivedTurns,
     Bank,
@@ -39,7 +39,7 @@ from hindsight.results import (
 )
 
 
-class AsyncOperations(AsyncEmbeddings):
+class AsyncOperations(AsyncAccess):
     """What keeps banks: for whoever owns them, and for operators."""
 
     async def create_bank(
@@ -277,7 +277,7 @@ class AsyncOperations(AsyncEmbeddings):
     async def export_bank(self, bank: str) -> AsyncIterator[dict[str, Any]]:
         """All that is known of a bank: every row of every table, with its `table`, one by one. For its owner."""
         statement, parameters = call("export_bank", {"bank": bank})
-        setting = of_transaction(seconds=None, principal=self._principal, request=None)
+        setting = of_transaction(seconds=None, principal=self._principal, scope=self._scope, request=None)
         try:
             async with self.engine.connect() as connection:
                 if setting is not None:

@@ -23,9 +23,8 @@ PATIENCE = 2.0
 class RecallNotes:
     """Calls note_recall for one recall after the other, on one connection. An async context manager."""
 
-    def __init__(self, client: AsyncHindsight) -> None:
-        self._client = client
-        self._waiting: asyncio.Queue[tuple[str, Sequence[UUID]]] = asyncio.Queue(MOST)
+    def __init__(self) -> None:
+        self._waiting: asyncio.Queue[tuple[AsyncHindsight, str, Sequence[UUID]]] = asyncio.Queue(MOST)
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -43,20 +42,20 @@ class RecallNotes:
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
 
-    def add(self, bank: str, memory_ids: Sequence[UUID]) -> None:
-        """Notes that these were recalled, soon."""
+    def add(self, client: AsyncHindsight, bank: str, memory_ids: Sequence[UUID]) -> None:
+        """Notes that these were recalled, soon, in the name of whoever recalled them."""
         if not memory_ids:
             return
         try:
-            self._waiting.put_nowait((bank, memory_ids))
+            self._waiting.put_nowait((client, bank, memory_ids))
         except asyncio.QueueFull:
             log.debug("a recall is not noted: %d wait already", MOST)
 
     async def _work(self) -> None:
         while True:
-            bank, memory_ids = await self._waiting.get()
+            client, bank, memory_ids = await self._waiting.get()
             try:
-                await self._client.note_recall(bank, memory_ids)
+                await client.note_recall(bank, memory_ids)
             except Exception as error:  # a login that may only read, say
                 log.debug("a recall is not noted: %s", error)
             finally:

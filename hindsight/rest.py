@@ -1,9 +1,8 @@
-"""The REST routes, and the token that stands before every route of the HTTP server."""
+"""The REST routes."""
 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import logging
 from collections.abc import Awaitable, Callable
@@ -12,12 +11,10 @@ from itertools import groupby
 from typing import Any, Never
 
 from pydantic_core import to_jsonable_python
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hindsight.arguments import perform
 from hindsight.errors import HindsightError
@@ -225,29 +222,3 @@ def _no_number(spelled: str) -> Never:
 
 def _refused(status: int, code: str, message: str, hint: str) -> Refused:
     return Refused(Refusal(status=status, code=code, message=message, hint=hint))
-
-
-# ---- before every route -----------------------------------------------------------------------------------
-
-
-class BearerToken:
-    """ASGI middleware: every route but /health demands `Authorization: Bearer <token>`."""
-
-    def __init__(self, app: ASGIApp, token: str) -> None:
-        self._app = app
-        self._token = token.encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or (scope["type"] == "http" and scope["path"] == "/health"):
-            return await self._app(scope, receive, send)
-        scheme, _, given = Headers(scope=scope).get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode("latin-1"), self._token):
-            return await self._app(scope, receive, send)
-        told = Refusal(
-            status=401,
-            code="unauthorized",
-            message="the token is wrong" if given else "a token is needed",
-            hint="Send Authorization: Bearer, with the server's HINDSIGHT_TOKEN",
-        )
-        challenge = 'Bearer realm="hindsight"' + (', error="invalid_token"' if given else "")
-        return await refused(told, {"WWW-Authenticate": challenge})(scope, receive, send)

@@ -15,9 +15,9 @@ TYPES = ("fact", "preference", "decision", "todo", "temporary", "hypothesis", "s
 class Stored:
     """What became of a memory that was stored.
 
-    outcome: stored, merged, pending, superseding, superseded, skipped. `related_id`: the memory it superseded, or that
-    superseded it. `reasons`: why, in words. `memory_id` is None where nothing was kept (skipped), unless it says again
-    what was corrected: then it is the memory that was.
+    outcome: stored, merged, pending, superseding, superseded, skipped, or taken: all that an adder is told.
+    `related_id`: the memory it superseded, or that superseded it. `reasons`: why, in words. `memory_id` is None where
+    nothing was kept (skipped), unless it says again what was corrected: then it is the memory that was.
     """
 
     memory_id: UUID | None
@@ -553,3 +553,38 @@ class DistilledMemory:
     related_id: UUID | None
     reasons: list[str]
     content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """What a principal may do in a bank: reader, adder, writer or owner; `types`: the only ones it may write."""
+
+    principal: str
+    rights: str
+    types: list[str] | None
+    granted_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenGrant:
+    """Whom a token acts for, and what it is limited to: `scope` holds banks and rights, or neither."""
+
+    name: str
+    principal: str
+    scope: dict[str, Any]
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessToken:
+    """A token of the servers: whom it acts for, its limits, and whether it holds: valid, expired or revoked."""
+
+    name: str
+    principal: str
+    banks: list[str] | None
+    rights: str | None
+    state: str
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None

@@ -28,6 +28,7 @@ from hindsight.arguments import (
     Whole,
     Word,
 )
+from hindsight.authentication import caller
 from hindsight.client import AsyncHindsight
 from hindsight.config import Settings
 from hindsight.conversation_service import ConversationService
@@ -76,7 +77,7 @@ class MemoryService(ConversationService):
             return
         async with await AsyncHindsight.connect(settings=self.settings) as client:
             await self._wait_for(client)
-            async with RecallNotes(client) as notes, working(client, self.settings):
+            async with RecallNotes() as notes, working(client, self.settings):
                 self._client, self._notes = client.within(self.settings.statement_timeout or SLOWEST_CALL), notes
                 metrics.observe_pool(client.engine.pool)
                 try:
@@ -105,16 +106,22 @@ class MemoryService(ConversationService):
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     @property
-    def client(self) -> AsyncHindsight:
-        """The client, while the service is opened."""
+    def base(self) -> AsyncHindsight:
+        """The client that is the server itself, while the service is opened."""
         if self._client is None:
             raise RuntimeError("the memory service is not opened")
         return self._client
 
+    @property
+    def client(self) -> AsyncHindsight:
+        """The client of this request: of whom its token acts for, else of the server itself."""
+        acting = caller()
+        return self.base if acting is None else self.base.acting_for(*acting)
+
     async def check(self) -> None:
         """Raises DatabaseUnavailable unless the database answers and has the schema."""
         with contextlib.suppress(UnknownBank):
-            await _touch(self.client, self.settings.bank)
+            await _touch(self.base, self.settings.bank)
 
     async def store(
         self,
@@ -302,7 +309,7 @@ class MemoryService(ConversationService):
         for warning in found.warnings:
             log.warning("recall: %s", warning)
         if self._notes is not None:
-            self._notes.add(bank or self.settings.bank, [memory.memory_id for memory in found.memories])
+            self._notes.add(self.client, bank or self.settings.bank, [memory.memory_id for memory in found.memories])
         return found
 
     async def should_recall(self, message: Required, bank: Bank = None) -> RecallAdvice:

@@ -33,10 +33,10 @@ from hindsight.results import (
     UpkeepTurn,
     Versions,
 )
-from hindsight.sync_embeddings import Embeddings
+from hindsight.sync_access import Access
 
 
-class Operations(Embeddings):
+class Operations(Access):
     """What keeps banks: for whoever owns them, and for operators."""
 
     def create_bank(
@@ -274,7 +274,7 @@ class Operations(Embeddings):
     def export_bank(self, bank: str) -> Iterator[dict[str, Any]]:
         """All that is known of a bank: every row of every table, with its `table`, one by one. For its owner."""
         statement, parameters = call("export_bank", {"bank": bank})
-        setting = of_transaction(seconds=None, principal=self._principal, request=None)
+        setting = of_transaction(seconds=None, principal=self._principal, scope=self._scope, request=None)
         try:
             with self.engine.connect() as connection:
                 if setting is not None:

@@ -16,7 +16,7 @@ BEGIN
       USING ERRCODE = 'feature_not_supported', HINT = 'CREATE DATABASE … ENCODING ''UTF8'' TEMPLATE template0;';
   END IF;
 
-  FOREACH role_name IN ARRAY ARRAY['hindsight_owner', 'hindsight_app', 'hindsight_reader'] LOOP
+  FOREACH role_name IN ARRAY ARRAY['hindsight_owner', 'hindsight_app', 'hindsight_service', 'hindsight_reader'] LOOP
     CONTINUE WHEN EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = role_name);
     BEGIN
       EXECUTE pg_catalog.format('CREATE ROLE %I NOLOGIN', role_name);
@@ -27,7 +27,7 @@ BEGIN
         RAISE EXCEPTION 'role "%" does not exist and "%" may not create roles', role_name, current_user
           USING ERRCODE = 'insufficient_privilege',
                 HINT = 'Ask a DBA to run: CREATE ROLE hindsight_owner NOLOGIN; CREATE ROLE hindsight_app NOLOGIN; '
-                       'CREATE ROLE hindsight_reader NOLOGIN; GRANT hindsight_owner TO '
+                       'CREATE ROLE hindsight_service NOLOGIN; CREATE ROLE hindsight_reader NOLOGIN; GRANT hindsight_owner TO '
                        || pg_catalog.quote_ident(current_user) || ';';
     END;
   END LOOP;
@@ -83,12 +83,12 @@ BEGIN
   END IF;
   IF NOT pg_catalog.has_schema_privilege('hindsight_owner', vector_schema, 'USAGE') THEN
     BEGIN
-      EXECUTE 'GRANT USAGE ON SCHEMA ' || vector_schema || ' TO hindsight_owner, hindsight_app, hindsight_reader';
+      EXECUTE 'GRANT USAGE ON SCHEMA ' || vector_schema || ' TO hindsight_owner, hindsight_app, hindsight_service, hindsight_reader';
     EXCEPTION WHEN insufficient_privilege THEN
       RAISE EXCEPTION 'hindsight_owner may not use schema %, where pgvector is installed', vector_schema
         USING ERRCODE = 'insufficient_privilege',
               HINT = 'Ask a DBA to run: GRANT USAGE ON SCHEMA ' || vector_schema
-                     || ' TO hindsight_owner, hindsight_app, hindsight_reader;';
+                     || ' TO hindsight_owner, hindsight_app, hindsight_service, hindsight_reader;';
     END;
   END IF;
 END

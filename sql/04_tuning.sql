@@ -7,7 +7,7 @@ CREATE OR REPLACE FUNCTION hindsight._check_operator()
   LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
-  IF hindsight.principal() <> session_user OR NOT pg_catalog.pg_has_role(session_user, 'hindsight_owner', 'MEMBER') THEN
+  IF NOT hindsight._is_operator() THEN
     RAISE EXCEPTION '% is no operator: an embedding model, or a month of turns, is of every bank', pg_catalog.quote_literal(hindsight.principal())
       USING ERRCODE = 'HM003', HINT = 'Log in as an operator, a member of the role hindsight_owner.';
   END IF;

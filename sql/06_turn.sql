@@ -141,7 +141,7 @@ CREATE OR REPLACE FUNCTION hindsight.log_turns(bank text, session_id text, turns
 AS $$
 #variable_conflict use_column
 DECLARE
-  opened constant hindsight.bank := _open_bank(bank, 'writer');
+  opened constant hindsight.bank := _open_bank(bank, 'writer', by_type => true);
   now_at constant timestamptz := clock_timestamp();
   current session;
   given jsonb;
@@ -258,7 +258,7 @@ CREATE OR REPLACE FUNCTION hindsight.close_session(bank text, session_id text)
   SET search_path = pg_catalog, hindsight, public, pg_temp
 AS $$
 DECLARE
-  opened constant hindsight.bank := _open_bank(bank, 'writer');
+  opened constant hindsight.bank := _open_bank(bank, 'writer', by_type => true);
   current session := _lock_session(opened.bank_id, close_session.session_id);
 BEGIN
   IF current.closed_at IS NULL THEN

@@ -31,7 +31,8 @@ $$;
 --   duplicates: the same content, or the same meaning in other words, is merged;
 --   conflict: of two values of a slot one supersedes the other (set_policy).
 -- outcome: stored; merged (memory_id is the memory that says the same); pending; superseding (related_id is the memory whose
--- place it took); superseded (related_id holds the slot); skipped (memory_id is NULL, or the memory that was corrected).
+-- place it took); superseded (related_id holds the slot); skipped (memory_id is NULL, or the memory that was corrected); taken: all
+-- that an adder is told, unless its own words were skipped as unimportant.
 -- confidence and importance lie in [0, 1]; NULL confidence means 0.9, of what was inferred 0.6. supersedes names a memory
 -- whose place it takes, whatever the policy (a guess takes that of no statement); derived_from those that it was made of, which it does not outlive. It ends at
 -- expires_at, or after ttl, or when the policy of its type says. embedding comes with the model that made it.
@@ -53,7 +54,8 @@ CREATE OR REPLACE FUNCTION hindsight.store(
 AS $$
 #variable_conflict use_column
 DECLARE
-  opened constant hindsight.bank := _open_bank(bank, 'writer');
+  opened constant hindsight.bank := _open_bank(bank, 'adder');
+  is_blind constant boolean := NOT _may_read(opened.bank_id);
   used embedding_model;
   fresh memory;
   held memory;
@@ -111,6 +113,11 @@ BEGIN
   fresh.model_id := CASE WHEN store.embedding IS NOT NULL THEN used.model_id END;
   said_at := least(coalesce(store.occurred_at, clock_timestamp()), clock_timestamp());
 
+  PERFORM _check_writes(opened.bank_id, fresh.type);
+  IF is_blind AND (store.supersedes IS NOT NULL OR store.derived_from <> '{}') THEN
+    RAISE EXCEPTION '% may add to bank %, and names no memories of it', quote_literal(principal()), quote_literal(opened.name)
+      USING ERRCODE = 'HM003', HINT = 'Leave out supersedes and derived_from. An owner of the bank can call hindsight.grant_access.';
+  END IF;
   IF store.importance IS NULL AND fresh.importance < 0.3 THEN
     RETURN QUERY SELECT * FROM _skip(fresh, NULL, format('importance %s is under 0.3: a greeting, an acknowledgement or a question', fresh.importance));
     RETURN;
@@ -167,11 +174,13 @@ BEGIN
     IF store.occurred_at IS NOT NULL THEN -- asked under the lock, for which somebody who forgets or corrects it is waited for
       SELECT g.* INTO gone FROM _gone(fresh, said_at) AS g;
       IF gone.deleted_at IS NOT NULL THEN
-        RETURN QUERY SELECT * FROM _skip(fresh, NULL, format('forgotten at %s: what was said before does not come back', gone.deleted_at));
-        RETURN;
+        SELECT s.* INTO memory_id, outcome, related_id, reasons
+          FROM _skip(fresh, NULL, format('forgotten at %s: what was said before does not come back', gone.deleted_at)) AS s;
+        EXIT;
       ELSIF gone.memory_id IS NOT NULL THEN
-        RETURN QUERY SELECT * FROM _skip(fresh, gone, 'it was corrected: what was said before does not come back');
-        RETURN;
+        SELECT s.* INTO memory_id, outcome, related_id, reasons
+          FROM _skip(fresh, gone, 'it was corrected: what was said before does not come back') AS s;
+        EXIT;
       END IF;
     END IF;
     IF held.memory_id IS NULL AND fresh.embedding IS NOT NULL THEN
@@ -184,6 +193,10 @@ BEGIN
     IF held.expires_at <= clock_timestamp() THEN
       PERFORM _retire(opened.bank_id, ARRAY[held.memory_id], 'archived', 'expired');
       CONTINUE WHEN held.digest <> fresh.digest;
+    ELSIF held.type <> ALL (_writable_types(opened.bank_id)) THEN -- merging would be writing it
+      SELECT s.* INTO memory_id, outcome, related_id, reasons
+        FROM _skip(fresh, held, format('it is known as a %s, which the writer may not change', held.type)) AS s;
+      EXIT;
     ELSIF held.memory_id IS NOT NULL THEN
       memory_id := held.memory_id;
       outcome := 'merged';
@@ -241,7 +254,13 @@ BEGIN
       USING ERRCODE = 'serialization_failure', HINT = 'Try the same call again.';
   END IF;
   PERFORM _link(opened, memory_id, source_id, 'derived_from', 1) FROM unnest(store.derived_from) AS source_id
-    WHERE source_id IS DISTINCT FROM memory_id; -- it may have been merged into one of them
+    WHERE source_id IS DISTINCT FROM memory_id AND outcome <> 'skipped'; -- it may have been merged into one of them
+  IF is_blind THEN -- what became of it would tell what the bank holds
+    memory_id := NULL;
+    outcome := 'taken';
+    related_id := NULL;
+    reasons := gates;
+  END IF;
   RETURN NEXT;
 END
 $$;

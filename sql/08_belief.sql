@@ -33,7 +33,7 @@ CREATE OR REPLACE FUNCTION hindsight.confirm(bank text, memory_id uuid, reason t
   SET enable_seqscan = off
 AS $$
 DECLARE
-  opened constant hindsight.bank := _open_bank(bank, 'writer');
+  opened constant hindsight.bank := _open_bank(bank, 'writer', by_type => true);
   held memory;
   changed memory;
   since timestamptz;
@@ -44,6 +44,7 @@ BEGIN
   changed := held;
   changed.pending_reason := NULL;
   changed.type := CASE WHEN held.type = 'hypothesis' THEN 'fact' ELSE held.type END;
+  PERFORM _check_writes(opened.bank_id, changed.type);
   changed.confidence := greatest(held.confidence, 0.9);
   changed.confirmed_at := clock_timestamp();
   changed.confirmations := held.confirmations + 1;
@@ -68,7 +69,7 @@ CREATE OR REPLACE FUNCTION hindsight.reject(bank text, memory_id uuid, reason te
   SET enable_seqscan = off
 AS $$
 DECLARE
-  opened constant hindsight.bank := _open_bank(bank, 'writer');
+  opened constant hindsight.bank := _open_bank(bank, 'writer', by_type => true);
   held constant memory := _lock_with_derived(opened, memory_id);
 BEGIN
   PERFORM _check_text('reason', reason, 2000);
@@ -94,7 +95,7 @@ CREATE OR REPLACE FUNCTION hindsight.complete(bank text, memory_id uuid, reason 
   SET enable_seqscan = off
 AS $$
 DECLARE
-  opened constant hindsight.bank := _open_bank(bank, 'writer');
+  opened constant hindsight.bank := _open_bank(bank, 'writer', by_type => true);
   held constant memory := _lock_current(opened, memory_id);
   changed memory := held;
 BEGIN

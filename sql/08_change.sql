@@ -1,6 +1,6 @@
 -- Reading one memory and changing it.
 
--- _lock_memory: the memory, locked for a change. Raises HM002. NO KEY, here and elsewhere: no change touches a memory's key, so
+-- _lock_memory: the memory, locked for a change. Raises HM002, HM003 (of a type that the caller may not write). NO KEY, here and elsewhere: no change touches a memory's key, so
 -- that whatever only refers to it (a recall that is noted, a link) waits for no writer, and no writer for it.
 CREATE OR REPLACE FUNCTION hindsight._lock_memory(opened hindsight.bank, memory_id uuid)
   RETURNS hindsight.memory
@@ -14,6 +14,7 @@ BEGIN
   IF NOT FOUND THEN
     PERFORM hindsight._raise_unknown_memory(opened.name, memory_id);
   END IF;
+  PERFORM hindsight._check_writes(opened.bank_id, held.type);
   RETURN held;
 END
 $$;
@@ -89,7 +90,7 @@ CREATE OR REPLACE FUNCTION hindsight.update_memory(
   SET enable_seqscan = off
 AS $$
 DECLARE
-  opened constant hindsight.bank := _open_bank(bank, 'writer');
+  opened constant hindsight.bank := _open_bank(bank, 'writer', by_type => true);
   used embedding_model;
   held memory;
   changed memory;
@@ -105,7 +106,7 @@ BEGIN
       USING ERRCODE = 'HM004', HINT = 'slot, context, occurred_at and expires_at can be cleared.';
   END IF;
   IF type IS NOT NULL THEN
-    PERFORM _check_type(type);
+    PERFORM _check_type(type), _check_writes(opened.bank_id, type);
   END IF;
   IF expires_at <= clock_timestamp() THEN
     RAISE EXCEPTION 'expires_at % has passed already', expires_at

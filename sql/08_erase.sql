@@ -211,6 +211,7 @@ BEGIN
   IF NOT FOUND THEN -- somebody was faster
     PERFORM _open_bank(bank, 'owner');
   END IF;
+  UPDATE access_token AS t SET banks = array_remove(t.banks, opened.name) WHERE opened.name = ANY (t.banks); -- the name may be used anew
   DELETE FROM query_embedding AS q USING access AS a WHERE a.bank_id = opened.bank_id AND q.principal = a.principal;
   SELECT array_agg(a.what) AS what, array_agg(a.turns) AS turns INTO archives FROM _archives(opened.bank_id) AS a;
   -- What refers to another table goes before it.

@@ -152,7 +152,7 @@ CREATE OR REPLACE FUNCTION hindsight.forget(bank text, memory_id uuid, reason te
   SET enable_seqscan = off
 AS $$
 DECLARE
-  opened constant hindsight.bank := _open_bank(bank, 'writer');
+  opened constant hindsight.bank := _open_bank(bank, 'writer', by_type => true);
   held constant memory := _lock_with_derived(opened, memory_id);
 BEGIN
   PERFORM _check_text('reason', reason, 2000);
@@ -270,7 +270,7 @@ CREATE OR REPLACE FUNCTION hindsight.restore(bank text, memory_id uuid, reason t
   SET enable_seqscan = off
 AS $$
 DECLARE
-  opened constant hindsight.bank := _open_bank(bank, 'writer');
+  opened constant hindsight.bank := _open_bank(bank, 'writer', by_type => true);
   held constant memory := _lock_with_derived(opened, memory_id);
   changed memory := held;
 BEGIN

@@ -19,7 +19,7 @@ AS $$
   LEFT JOIN embedding_model AS r ON r.model_id = b.model_id
   LEFT JOIN LATERAL (SELECT _state(m, statement_timestamp()) AS state, m.embedding IS NULL AS waits
                      FROM memory AS m WHERE m.bank_id = b.bank_id) AS m ON true
-  WHERE _rights(b.bank_id) IS NOT NULL
+  WHERE _may_read(b.bank_id)
   GROUP BY b.bank_id, r.model_id
   ORDER BY b.name
 $$;
@@ -41,7 +41,7 @@ AS $$
          EXISTS (SELECT FROM current_memory AS m WHERE m.bank_id = b.bank_id AND m.embedding IS NULL),
          b.maintained_at, b.audited_at, b.findings, b.created_at
   FROM bank AS b LEFT JOIN embedding_model AS r ON r.model_id = b.model_id
-  WHERE (_rights(b.bank_id) IS NOT NULL OR _works_everywhere()) AND b.name !~ '^erased-[0-9]+$'
+  WHERE (_may_read(b.bank_id) OR _works_everywhere()) AND b.name !~ '^erased-[0-9]+$'
   ORDER BY b.name
 $$;
 COMMENT ON FUNCTION hindsight.banks() IS 'The banks that the caller may read, or works for, and what there is to do in them.';

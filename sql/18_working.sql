@@ -9,7 +9,7 @@ CREATE OR REPLACE FUNCTION hindsight.working_set(
   SET search_path = pg_catalog, hindsight, public, pg_temp
 AS $$
 DECLARE
-  opened constant hindsight.bank := _open_bank(bank, 'writer');
+  opened constant hindsight.bank := _open_bank(bank, 'writer', by_type => true);
 BEGIN
   PERFORM _check_text('key', working_set.key, 200), _check_ttl(coalesce(working_set.ttl, interval '1 day'), NULL);
   IF length(working_set.value::text) > 100000 THEN

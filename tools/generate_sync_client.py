@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "hindsight"
-MODULES = ["caller", "embeddings", "operations", "conversations", "client"]
+MODULES = ["caller", "embeddings", "access", "operations", "conversations", "client"]
 REPLACEMENTS = [
     (r"(?s)    # Async only\.\n.*?    # End of async only\.\n", ""),
     (r"from hindsight\.agent_session import AgentSession\n", ""),
-    (r"\bhindsight\.(caller|embeddings|operations|conversations|client)\b", r"hindsight.sync_\1"),
+    (r"\bhindsight\.(caller|embeddings|access|operations|conversations|client)\b", r"hindsight.sync_\1"),
     (r"from anyio import sleep\n", "from time import sleep\n"),
     (r"from anyio\.to_thread import run_sync\n", ""),
     (r"await run_sync\((lambda: )?([\w.]+)\)", r"\2"),
@@ -24,7 +24,7 @@ REPLACEMENTS = [
     (r"connection\.stream\(", "connection.execution_options(stream_results=True).execute("),
     (r"\bAwaitable\[(.*)\]\]$", r"\1]"),
     (r"import Awaitable, ", "import "),
-    (r"\bAsync(Caller|Embeddings|Operations|Conversations|Hindsight)\b", r"\1"),
+    (r"\bAsync(Caller|Embeddings|Access|Operations|Conversations|Hindsight)\b", r"\1"),
     (r"\bAsyncEngine\b", "Engine"),
     (r"\basync_engine\b", "sync_engine"),
     (r"from sqlalchemy\.ext\.asyncio import Engine", "from sqlalchemy import Engine"),

@@ -17,7 +17,7 @@ BEGIN
   DROP TABLE hindsight.query_embedding, hindsight.model_usage, hindsight.word_statistics, hindsight.memory_use, hindsight.event_seal, hindsight.event, hindsight.link,
     hindsight.next_embedding, hindsight.memory_version, hindsight.memory_turn, hindsight.memory,
     hindsight.turn, hindsight.turn_archive, hindsight.session_archive, hindsight.working_value,
-    hindsight.session, hindsight.access, hindsight.tag_alias, hindsight.bank_type, hindsight.bank, hindsight.memory_type,
+    hindsight.session, hindsight.access_token, hindsight.access, hindsight.tag_alias, hindsight.bank_type, hindsight.bank, hindsight.memory_type,
     hindsight.embedding_model CASCADE;
   FOREACH signature IN ARRAY signatures LOOP
     CONTINUE WHEN pg_catalog.to_regprocedure(signature) IS NULL; -- went with a table that it takes a row of
@@ -25,6 +25,6 @@ BEGIN
   END LOOP;
   DROP TYPE hindsight.recalled, hindsight._filter, hindsight._moment, hindsight._edge, hindsight.neighbour, hindsight.memory_record, hindsight.forgotten, hindsight.insight,
     hindsight.matched, hindsight.extracted;
-  REVOKE ALL ON SCHEMA hindsight FROM hindsight_app, hindsight_reader;
+  REVOKE ALL ON SCHEMA hindsight FROM hindsight_app, hindsight_service, hindsight_reader;
 END
 $downgrade$;

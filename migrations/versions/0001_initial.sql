@@ -146,14 +146,41 @@ CREATE TABLE hindsight.access (
   bank_id bigint NOT NULL,
   principal text NOT NULL,
   rights text NOT NULL,
+  types text[],
   granted_at timestamptz DEFAULT now() NOT NULL,
   PRIMARY KEY (bank_id, principal),
-  CONSTRAINT access_rights_check CHECK (rights IN ('reader', 'writer', 'owner')),
+  CONSTRAINT access_rights_check CHECK (rights IN ('reader', 'adder', 'writer', 'owner')),
+  CONSTRAINT access_types_check CHECK (types IS NULL OR rights IN ('adder', 'writer')),
   CONSTRAINT access_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id)
 );
 COMMENT ON TABLE hindsight.access IS 'Who may use which bank.';
 COMMENT ON COLUMN hindsight.access.principal IS 'A database role, or a name it acts for.';
-COMMENT ON COLUMN hindsight.access.rights IS 'reader, writer or owner.';
+COMMENT ON COLUMN hindsight.access.rights IS 'reader, adder, writer or owner.';
+COMMENT ON COLUMN hindsight.access.types IS 'The only types of memory that it may write; NULL: all.';
+
+CREATE TABLE hindsight.access_token (
+  name text NOT NULL,
+  digest bytea NOT NULL,
+  principal text NOT NULL,
+  banks text[],
+  rights text,
+  created_at timestamptz DEFAULT now() NOT NULL,
+  expires_at timestamptz,
+  last_used_at timestamptz,
+  revoked_at timestamptz,
+  PRIMARY KEY (name),
+  CONSTRAINT access_token_rights_check CHECK (rights IN ('reader', 'adder', 'writer', 'owner'))
+);
+CREATE UNIQUE INDEX access_token_digest_key ON hindsight.access_token (digest);
+COMMENT ON TABLE hindsight.access_token IS 'Tokens of the servers. Only operators and servers read it, through functions.';
+COMMENT ON COLUMN hindsight.access_token.name IS 'What people call it; no secret.';
+COMMENT ON COLUMN hindsight.access_token.digest IS 'SHA-256 of the token, which is kept nowhere.';
+COMMENT ON COLUMN hindsight.access_token.principal IS 'Whom it acts for.';
+COMMENT ON COLUMN hindsight.access_token.banks IS 'The only banks that it reaches; NULL: all of its principal.';
+COMMENT ON COLUMN hindsight.access_token.rights IS 'The most that it may do; NULL: what its principal may.';
+COMMENT ON COLUMN hindsight.access_token.expires_at IS 'It does not hold from then on.';
+COMMENT ON COLUMN hindsight.access_token.last_used_at IS 'When a server last saw it, to the minute.';
+COMMENT ON COLUMN hindsight.access_token.revoked_at IS 'When it was taken back.';
 
 CREATE TABLE hindsight.session (
   bank_id bigint NOT NULL,

@@ -71,7 +71,7 @@ def test_rights_on_a_bank_rise_from_reader_to_owner(connect: Callable[..., Datab
     app.call("grant_access", bank=bank, principal=me(guest), rights=rights)
     guest.contents(bank)
     if rights == "reader":
-        assert "this needs writer" in refused("HM003", lambda: guest.call("store", bank=bank, content="x"))
+        assert "this needs adder or writer" in refused("HM003", lambda: guest.call("store", bank=bank, content="x"))
     else:
         guest.call("store", bank=bank, content="x")
     grant = {"bank": bank, "principal": "agent-7", "rights": "reader"}
@@ -156,7 +156,7 @@ def test_the_application_role_changes_no_table_by_itself(connect: Callable[..., 
 
 
 def test_the_service_acts_for_whom_it_names_and_for_that_transaction_only(connect: Callable[..., Database]) -> None:
-    app = connect("hindsight_app")
+    app = connect("hindsight_service")
     mine = new_bank(app)
     with app.connection.transaction():
         app.rows("SELECT set_config('hindsight.principal', %s, true)", (f"agent-{uuid.uuid4()}",))
@@ -169,12 +169,16 @@ def test_the_service_acts_for_whom_it_names_and_for_that_transaction_only(connec
     assert app.value("SELECT count(*) FROM hindsight.memory") == 0
 
 
-def test_a_plain_login_is_always_itself(connect: Callable[..., Database]) -> None:
-    app, reader = connect("hindsight_app"), connect("hindsight_reader")
+@pytest.mark.parametrize("role", ["hindsight_app", "hindsight_reader", "hindsight_owner"])
+def test_a_plain_login_is_always_itself(connect: Callable[..., Database], role: str) -> None:
+    app, plain = connect("hindsight_app"), connect(role)
     bank = new_bank(app)
-    reader.rows("SELECT set_config('hindsight.principal', %s, false)", (me(app),))
-    assert reader.value("SELECT hindsight.principal()") == me(reader)
-    refused("HM001", lambda: reader.call("recall", bank=bank))
+    plain.rows("SELECT set_config('hindsight.principal', %s, false)", (me(app),))
+    plain.rows("SELECT set_config('hindsight.scope', %s, false)", ('{"rights": "owner"}',))
+    assert plain.value("SELECT hindsight.principal()") == me(plain)
+    if role != "hindsight_owner":
+        refused("HM001", lambda: plain.call("recall", bank=bank))
+        assert plain.value("SELECT count(*) FROM hindsight.bank WHERE name = %s", (bank,)) == 0
 
 
 def test_an_operator_acting_for_somebody_has_only_their_rights(db: Database, bank: str) -> None:
@@ -187,7 +191,12 @@ def test_no_role_of_the_schema_can_log_in(db: Database) -> None:
     roles = db.rows(
         "SELECT rolname, rolcanlogin, rolsuper, rolbypassrls FROM pg_roles WHERE rolname LIKE 'hindsight%%'", ()
     )
-    assert {row["rolname"] for row in roles} == {"hindsight_owner", "hindsight_app", "hindsight_reader"}
+    assert {row["rolname"] for row in roles} == {
+        "hindsight_owner",
+        "hindsight_app",
+        "hindsight_service",
+        "hindsight_reader",
+    }
     assert not any(row["rolcanlogin"] or row["rolsuper"] or row["rolbypassrls"] for row in roles)
 
 
@@ -196,12 +205,14 @@ def test_every_entry_point_pins_its_search_path_and_nothing_is_open_to_the_publi
         SELECT p.proname, p.prosecdef, coalesce(p.proconfig::text, '') AS config, p.provolatile,
                has_function_privilege('public', p.oid, 'EXECUTE') AS is_public,
                has_function_privilege('hindsight_app', p.oid, 'EXECUTE') AS is_for_app,
+               has_function_privilege('hindsight_service', p.oid, 'EXECUTE') AS is_for_service,
                has_function_privilege('hindsight_reader', p.oid, 'EXECUTE') AS is_for_reader
         FROM pg_proc p WHERE p.pronamespace = 'hindsight'::regnamespace
     """)
     for function in functions:
         name = function["proname"]
         assert not function["is_public"], name
+        assert function["is_for_service"] == function["is_for_app"], name
         if function["prosecdef"]:
             assert "search_path=pg_catalog, hindsight, public, pg_temp" in function["config"], name
         if name.startswith("_") and name != "_readable_banks":

@@ -385,7 +385,7 @@ def test_a_service_that_acts_for_nobody_may_claim_of_a_bank_that_it_names(
     db: Database, bank: str, login: Any, shared_url: str
 ) -> None:
     say(db, bank, "Remember that the SSH port is 2222.")
-    service = Database(login(shared_url, "hindsight_app"))
+    service = Database(login(shared_url, "hindsight_service"))
     assert claim(service, bank)["session_id"] == "s1"
     service.rows("SELECT set_config('hindsight.principal', 'stranger', false)")
     with pytest.raises(psycopg.Error, match="unknown bank"):

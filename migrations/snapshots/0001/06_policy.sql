@@ -192,6 +192,10 @@ BEGIN
     wins := challenger.confidence > holder.confidence;
     reason := CASE WHEN wins THEN 'slot %s had a less confident value' ELSE 'slot %s has a more confident value' END;
   END IF;
+  IF wins AND holder.type <> ALL (hindsight._writable_types(holder.bank_id)) THEN
+    wins := false;
+    reason := 'slot %s has a ' || holder.type || ', which the writer may not change';
+  END IF;
   reason := pg_catalog.format(reason, challenger.slot);
   IF NOT wins THEN
     holder_id := holder.memory_id;

@@ -95,8 +95,8 @@ BEGIN
   END IF;
   RETURN NEXT;
 EXCEPTION
-  WHEN data_exception OR SQLSTATE 'HM002' OR SQLSTATE 'HM004' OR SQLSTATE 'HM005' OR SQLSTATE 'HM006' OR SQLSTATE 'HM007'
-    OR SQLSTATE 'HM010' THEN
+  WHEN data_exception OR SQLSTATE 'HM002' OR SQLSTATE 'HM003' OR SQLSTATE 'HM004' OR SQLSTATE 'HM005' OR SQLSTATE 'HM006'
+    OR SQLSTATE 'HM007' OR SQLSTATE 'HM010' THEN
     memory_id := NULL;
     outcome := 'refused';
     related_id := NULL;
@@ -134,7 +134,7 @@ BEGIN
       PERFORM hindsight.store(opened.name, made, type => 'summary', session_id => in_session, confidence => 0.9, importance => 0.6,
                               source => 'inferred', slot => slot, derived_from => ids[:100]);
       RETURN NULL;
-    EXCEPTION WHEN data_exception OR SQLSTATE 'HM004' OR SQLSTATE 'HM005' OR SQLSTATE 'HM006' OR SQLSTATE 'HM007' THEN
+    EXCEPTION WHEN data_exception OR SQLSTATE 'HM003' OR SQLSTATE 'HM004' OR SQLSTATE 'HM005' OR SQLSTATE 'HM006' OR SQLSTATE 'HM007' THEN
       refused := SQLERRM;
     END;
   END LOOP;

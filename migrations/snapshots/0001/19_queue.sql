@@ -66,8 +66,7 @@ BEGIN
     WHERE s.due_at <= at AND (only_bank IS NULL OR s.bank_id = only_bank)
       AND EXISTS (SELECT FROM bank AS b WHERE b.bank_id = s.bank_id AND b.distil_mode <> 'off'
                   AND (claim_session.modes IS NULL OR b.distil_mode = ANY (claim_session.modes)))
-      AND (_works_everywhere() OR EXISTS (SELECT FROM access AS a
-                                          WHERE a.bank_id = s.bank_id AND a.principal = principal() AND a.rights IN ('writer', 'owner')))
+      AND (_works_everywhere() OR _may_write(s.bank_id))
     ORDER BY s.due_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
   IF NOT FOUND THEN
     RETURN;
@@ -199,7 +198,7 @@ BEGIN
                 WHEN s.due_at IS NULL THEN 'off' WHEN s.due_at <= statement_timestamp() THEN 'due' ELSE 'waiting' END AS state,
            s.waiting, s.due_at, s.attempts, s.last_error
     FROM session AS s JOIN bank AS b ON b.bank_id = s.bank_id
-    WHERE (s.waiting > 0 OR s.due_at IS NOT NULL) AND (s.bank_id = only_bank OR only_bank IS NULL AND _rights(s.bank_id) IS NOT NULL)
+    WHERE (s.waiting > 0 OR s.due_at IS NOT NULL) AND (s.bank_id = only_bank OR only_bank IS NULL AND _may_read(s.bank_id))
     ORDER BY s.last_error IS NULL, s.due_at, s.session_id
     LIMIT queue.most;
 END

@@ -35,7 +35,7 @@ BEGIN
       SELECT b.bank_id FROM hindsight.bank AS b
       WHERE coalesce(CASE claim_upkeep.task WHEN 'maintain' THEN b.maintained_at WHEN 'audit' THEN b.audited_at ELSE b.reflected_at END,
                      CASE claim_upkeep.task WHEN 'audit' THEN b.created_at ELSE '-infinity' END) < before
-        AND (_works_everywhere() OR _rights(b.bank_id) IN ('writer', 'owner')) AND b.name !~ '^erased-[0-9]+$'
+        AND (_works_everywhere() OR _may_write(b.bank_id)) AND b.name !~ '^erased-[0-9]+$'
         AND (claim_upkeep.task <> 'reflect' OR _is_idle(b, clock_timestamp() - claim_upkeep.idle))
       ORDER BY b.bank_id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
     )

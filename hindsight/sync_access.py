@@ -1,0 +1,64 @@
+"""Made from access.py by `make generate`: change that one."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import cast
+
+from hindsight.calls import Duration, Labels
+from hindsight.results import AccessToken, Grant, TokenGrant
+from hindsight.sync_embeddings import Embeddings
+
+
+class Access(Embeddings):
+    """Rights on banks, and tokens."""
+
+    def principal(self) -> str:
+        """Who is asking: the login, or whom a service acts for."""
+        return cast(str, self._value("principal"))
+
+    def grant_access(self, bank: str, principal: str, rights: str, *, types: Labels | None = None) -> None:
+        """Gives a principal rights on a bank, in place of those that it had. For its owner.
+
+        rights: reader; adder (stores, and is told nothing of what the bank holds); writer; owner. types: the only types
+        of memory that an adder or writer may write.
+        """
+        self._value("grant_access", bank=bank, principal=principal, rights=rights, types=types)
+
+    def revoke_access(self, bank: str, principal: str) -> bool:
+        """Takes a principal's rights on a bank; False where there were none. For its owner; the last owner stays."""
+        return cast(bool, self._value("revoke_access", bank=bank, principal=principal))
+
+    def access(self, bank: str) -> list[Grant]:
+        """Who may do what in a bank. For its readers."""
+        return self._rows(Grant, "access", bank=bank)
+
+    def create_token(
+        self,
+        name: str,
+        principal: str,
+        *,
+        banks: Labels | None = None,
+        rights: str | None = None,
+        ttl: Duration | None = None,
+    ) -> str:
+        """Makes a token of the servers that acts for a principal, and returns it: only now. For operators.
+
+        banks, rights: what it is limited to, beneath what the principal may. ttl: it holds so long; else until revoked.
+        """
+        given = {"banks": banks, "rights": rights, "ttl": ttl}
+        return cast(str, self._value("create_token", name=name, principal=principal, **given))
+
+    def check_token(self, token: str) -> TokenGrant | None:
+        """Whom a token acts for; None where it does not hold. Only its SHA-256 is sent. For servers."""
+        digest = hashlib.sha256(token.encode()).digest()
+        found = self._rows(TokenGrant, "check_token", digest=digest)
+        return found[0] if found else None
+
+    def access_tokens(self) -> list[AccessToken]:
+        """The tokens, the newest first, without the secret of any. For operators and servers."""
+        return self._rows(AccessToken, "access_tokens")
+
+    def revoke_token(self, name: str) -> bool:
+        """A token holds no more; False where it did not before. For operators and servers."""
+        return cast(bool, self._value("revoke_token", name=name))
