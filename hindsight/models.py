@@ -218,6 +218,9 @@ class Bank(Base):
     redaction_patterns: Mapped[dict[str, str] | None] = mapped_column(
         JSONB, comment="Kinds of the operator's own, each with an expression."
     )
+    screening: Mapped[bool] = mapped_column(
+        Boolean, server_default=text("true"), comment="Whether what is stored is screened for what looks planted."
+    )
     created_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
 
 

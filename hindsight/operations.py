@@ -102,6 +102,14 @@ class AsyncOperations(AsyncEmbeddings):
         """How much was redacted in a bank, of each kind, in how many writes, and when; no content."""
         return await self._rows(Redacted, "redactions", bank=bank)
 
+    async def screening(self, bank: str) -> bool:
+        """Whether what is stored in a bank is screened for what looks planted."""
+        return cast(bool, await self._value("screening", bank=bank))
+
+    async def set_screening(self, bank: str, screening: bool) -> None:
+        """Screens what is stored in a bank from now on, or does not. For its owner."""
+        await self._transaction("set_screening", [{"bank": bank, "screening": screening}])
+
     async def redact(self, content: str, kinds: Labels | None = None) -> str:
         """A text with placeholders ([phone:1]) in place of personal data and secrets, of these kinds or of all."""
         return cast(str, await self._value("redact", content=content, kinds=kinds))

@@ -99,6 +99,14 @@ class Operations(Embeddings):
         """How much was redacted in a bank, of each kind, in how many writes, and when; no content."""
         return self._rows(Redacted, "redactions", bank=bank)
 
+    def screening(self, bank: str) -> bool:
+        """Whether what is stored in a bank is screened for what looks planted."""
+        return cast(bool, self._value("screening", bank=bank))
+
+    def set_screening(self, bank: str, screening: bool) -> None:
+        """Screens what is stored in a bank from now on, or does not. For its owner."""
+        self._transaction("set_screening", [{"bank": bank, "screening": screening}])
+
     def redact(self, content: str, kinds: Labels | None = None) -> str:
         """A text with placeholders ([phone:1]) in place of personal data and secrets, of these kinds or of all."""
         return cast(str, self._value("redact", content=content, kinds=kinds))

@@ -162,17 +162,20 @@ $$;
 
 -- _merge: the same was said again: confirms the memory that holds it, and unites what the two say about it. Confidence rises
 -- by what is evidence: other words from another conversation raise it, each time by less; the same words do not, but for a
--- user, document or tool that is surer (is_sure: a confidence was given); an echo of what was recalled never does.
+-- user, document or tool that is surer (is_sure: a confidence was given); an echo of what was recalled never does, nor does a tool or
+-- document that the same principal brings again. What the screen holds adds nothing to a memory; and what it held is believed when a user says it.
 CREATE OR REPLACE FUNCTION hindsight._merge(
   held hindsight.memory, again hindsight.memory, is_sure boolean, OUT reasons text[], OUT superseded_id uuid)
   LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-  merged hindsight.memory := hindsight._united(held, again);
+  is_held constant boolean := coalesce(again.pending_reason LIKE hindsight._screened() || '%', false);
+  merged hindsight.memory := CASE WHEN is_held THEN held ELSE hindsight._united(held, again) END;
   contest record;
   since timestamptz; -- when another value of the slot ended
   earlier record;
-  is_echo constant boolean := held.digest = again.digest OR again.source = 'inferred' OR again.session_id = held.session_id;
+  is_echo constant boolean := held.digest = again.digest OR again.source = 'inferred' OR again.session_id = held.session_id
+    OR is_held OR hindsight._is_own_repetition(held, again);
 BEGIN
   reasons := ARRAY[CASE WHEN held.digest = again.digest THEN 'the same content was stored before'
                         ELSE 'the same was stored before, in other words' END];
@@ -184,8 +187,10 @@ BEGIN
     WHEN held.pending_reason = 'low confidence' AND coalesce(again.source IN ('user', 'document', 'tool'), is_sure)
       THEN greatest(held.confidence, again.confidence)
     ELSE held.confidence END;
-  merged.metadata := held.metadata || again.metadata;
-  IF NOT merged.tags @> again.tags OR NOT merged.entities @> again.entities THEN
+  merged.metadata := CASE WHEN is_held THEN held.metadata ELSE held.metadata || again.metadata END;
+  IF is_held THEN
+    reasons := reasons || again.pending_reason;
+  ELSIF NOT merged.tags @> again.tags OR NOT merged.entities @> again.entities THEN
     reasons := reasons || 'it has a hundred tags or entities already, and takes no more'::text;
   END IF;
   IF pg_catalog.length(merged.metadata::text) > 100000 THEN
@@ -215,6 +220,11 @@ BEGIN
   IF held.pending_reason = 'low confidence' AND merged.confidence >= hindsight._believable() THEN
     merged.pending_reason := NULL;
     reasons := reasons || 'a confident statement of it: it is believed now'::text;
+  ELSIF held.pending_reason LIKE hindsight._screened() || '%' AND again.source = 'user' AND again.pending_reason IS NULL THEN
+    merged.pending_reason := NULL;
+    merged.source := again.source;
+    merged.confidence := greatest(merged.confidence, again.confidence);
+    reasons := reasons || 'the user says it: it is believed now'::text;
   ELSIF held.pending_reason IS NOT NULL THEN
     reasons := reasons || ('still pending: ' || held.pending_reason);
   END IF;
@@ -223,7 +233,10 @@ BEGIN
     SELECT c.* INTO contest FROM hindsight._contest_slot(merged, coalesce(again.occurred_at, again.created_at)) AS c;
     superseded_id := contest.superseded_id;
     since := contest.superseded_at;
-    IF contest.holder_id IS NOT NULL AND held.pending_reason IS NOT NULL THEN
+    IF contest.is_distrusted AND held.pending_reason IS NOT NULL THEN
+      merged.pending_reason := contest.reason;
+      reasons := reasons || contest.reason;
+    ELSIF contest.holder_id IS NOT NULL AND held.pending_reason IS NOT NULL THEN
       merged.superseded_by := contest.holder_id;
       merged.valid_to := contest.valid_to;
       reasons := reasons || contest.reason;

@@ -142,7 +142,7 @@ BEGIN
   block := '';
   citations := '{}';
   FOR held IN
-    SELECT m.memory_id, m.content, m.type, m.confidence, m.session_id, m.pending_reason, m.completed_at, m.valid_to,
+    SELECT m.memory_id, m.content, m.type, m.confidence, m.session_id, m.source, m.pending_reason, m.completed_at, m.valid_to,
            coalesce(m.occurred_at, m.created_at) AS said_at
     FROM _visible(opened.bank_id, at, context_block.as_of, context_block.valid_at, true) AS m
     WHERE m.memory_id = ANY (memory_ids)
@@ -151,6 +151,7 @@ BEGIN
     mark := format('- [m:%s] %s: ', held.memory_id, concat_ws(', ',
       _age(held.said_at, at),
       'session ' || _quoted("left"(held.session_id, 60)),
+      CASE WHEN held.type <> 'hypothesis' OR held.source <> 'inferred' THEN 'by ' || held.source END, -- a hypothesis is inferred
       nullif(held.type, 'fact'),
       'done ' || _age(held.completed_at, at),
       'true until ' || to_char(held.valid_to AT TIME ZONE 'UTC', 'YYYY-MM-DD'),

@@ -69,6 +69,7 @@ CREATE TABLE hindsight.bank (
   redaction text DEFAULT 'mask' NOT NULL,
   redaction_kinds text[],
   redaction_patterns jsonb,
+  screening boolean DEFAULT true NOT NULL,
   created_at timestamptz DEFAULT now() NOT NULL,
   PRIMARY KEY (bank_id),
   CONSTRAINT bank_redaction_check CHECK (redaction IN ('off', 'mask', 'refuse')),
@@ -102,6 +103,7 @@ COMMENT ON COLUMN hindsight.bank.findings IS 'How many findings that audit had.'
 COMMENT ON COLUMN hindsight.bank.redaction IS 'What becomes of personal data and secrets that are to be stored: off, mask or refuse.';
 COMMENT ON COLUMN hindsight.bank.redaction_kinds IS 'Of which kinds; NULL: of those that are redacted by default.';
 COMMENT ON COLUMN hindsight.bank.redaction_patterns IS 'Kinds of the operator''s own, each with an expression.';
+COMMENT ON COLUMN hindsight.bank.screening IS 'Whether what is stored is screened for what looks planted.';
 
 CREATE TABLE hindsight.bank_type (
   bank_id bigint NOT NULL,
