@@ -70,7 +70,7 @@ RETURN CASE
                 '|\m(?:verified|confirmed|approved|authori[sz]ed|recorded|signed) by (?:the )?(?:user|owner|security|admin|system|it department)'
                 '|^\W*system ?:.*\m(?:must|grant(?:ed|s)?|allow(?:ed|s)?|administrator|access|you|override|assistant|enable[ds]?|disable[ds]?)\M|^\W*admin(?:istrator)?(?: note)?[^:.]{0,12}:|^\W*user ?: ?i\M|\(trusted\)'
                 '|用户(?:已经|已|都|明确|亲口|本人|之前|早就|此前|刚刚|刚才|周[一二三四五六日])+(?:确认|同意|授权|批准|说过|记录|表示|要求|告诉|亲口)|由用户[^。]{0,10}确认|经[^,。,]{0,8}(?:部门|管理员|用户|主人)[^,。]{0,2}(?:核实|确认|批准|授权)'
-                '|根据(?:主人|用户|管理员)|^\W*系统[:：].*(?:管理员|授予|授权|权限|必须|你)|^\W*系统(?:消息|通知|提示)|^\W*管理员(?:备注|说明|指示|通知)?[^。]{0,6}[:：]|^用户[:：]我|(?:用户|主人)[^。]{0,6}置信度') THEN
+                '|根据(?:主人|用户|管理员)|^\W*系统[:：].*(?:管理员|授予|授权|权限|必须|你)|^\W*[【\[(（]系统|^\W*管理员(?:备注|说明|指示|通知)?[^。]{0,6}[:：]|^用户[:：]我|(?:用户|主人)[^。]{0,6}置信度') THEN
     'it claims somebody''s word for itself'
 END;
 

@@ -228,6 +228,13 @@ BEGIN
   ELSIF held.pending_reason IS NOT NULL THEN
     reasons := reasons || ('still pending: ' || held.pending_reason);
   END IF;
+  IF held.pending_reason IS NULL AND held.confirmations >= 1 AND held.digest <> again.digest AND hindsight._is_evidence_once(again)
+     AND again.source IS NOT DISTINCT FROM held.source AND held.created_at > pg_catalog.clock_timestamp() - interval '10 minutes'
+     AND (SELECT b.screening FROM hindsight.bank AS b WHERE b.bank_id = held.bank_id)
+     AND NOT hindsight._was_released(held.bank_id, held.digest) THEN
+    merged.pending_reason := hindsight._one_claim();
+    reasons := reasons || merged.pending_reason;
+  END IF;
   IF merged.slot IS NOT NULL AND merged.pending_reason IS NULL
      AND (held.slot IS NULL OR held.pending_reason IS NOT NULL) THEN
     SELECT c.* INTO contest FROM hindsight._contest_slot(merged, coalesce(again.occurred_at, again.created_at)) AS c;

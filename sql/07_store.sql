@@ -66,7 +66,7 @@ DECLARE
   gates text[] := '{}';
   suspicion text;
   said tsvector;
-  repeated uuid[];
+  repeated record;
   kept record;
 BEGIN
   PERFORM _check_text('content', store.content, 10000), _check_optional_text('context', store.context, 10000),
@@ -221,18 +221,18 @@ BEGIN
     END IF;
 
     IF said IS NULL AND opened.screening AND fresh.pending_reason IS NULL AND fresh.type <> 'hypothesis' AND store.supersedes IS NULL
-       AND (store.source IS NULL OR store.source IN ('tool', 'document')) THEN
+       AND fresh.type <> 'summary' AND coalesce(store.derived_from, '{}') = '{}' AND (store.source IS NULL OR store.source IN ('tool', 'document')) THEN
       said := text_tsv_v1(fresh.language, fresh.content);
-      related_id := _opposed(fresh, _two_words(said));
+      related_id := _opposed(fresh, _same_subject(said));
       IF related_id IS NOT NULL AND store.slot IS NULL THEN
         fresh.pending_reason := _contradicts_trusted();
         gates := gates || fresh.pending_reason;
         reasons := gates;
       ELSE
         related_id := NULL;
-        repeated := _repeated(fresh, said);
-        IF repeated IS NOT NULL THEN
-          fresh.pending_reason := _hold_repeated(opened.bank_id, repeated);
+        SELECT r.held, r.ids INTO repeated FROM _repeated(fresh, said) AS r;
+        IF repeated.held IS NOT NULL OR repeated.ids IS NOT NULL THEN
+          fresh.pending_reason := coalesce(_hold_repeated(opened.bank_id, repeated.ids), repeated.held);
           gates := gates || fresh.pending_reason;
           reasons := gates;
         END IF;

@@ -56,6 +56,17 @@ CREATE OR REPLACE FUNCTION hindsight._screened()
 CREATE OR REPLACE FUNCTION hindsight._contradicts_trusted()
   RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'contradicts what a more trusted source said';
 
+-- _is_evidence_once: whether it is suspicious when a memory's source says the same three times in ten minutes in other words: a tool or document
+-- has no reason to. An agent that names no source may well store a preference again and again; it is asked about numbers and addresses only.
+CREATE OR REPLACE FUNCTION hindsight._is_evidence_once(m hindsight.memory)
+  RETURNS boolean
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN m.source IN ('tool', 'document') OR (m.source IS NULL AND m.content ~ '\d|[a-z]\.[a-z]{2}');
+
+-- _one_claim: why memories are pending of which a tool or a document has said the same three times in ten minutes, in other words.
+CREATE OR REPLACE FUNCTION hindsight._one_claim()
+  RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN hindsight._screened() || 'one claim again and again, in other words';
+
 -- _was_released: whether somebody confirmed a memory of this content that was held: it is not held again.
 CREATE OR REPLACE FUNCTION hindsight._was_released(of_bank bigint, of_digest bytea)
   RETURNS boolean
@@ -81,13 +92,16 @@ RETURN again.source IN ('tool', 'document') AND again.source = held.source
 CREATE OR REPLACE FUNCTION hindsight._numbers(content text)
   RETURNS text[]
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN ARRAY(SELECT m.number[1] FROM pg_catalog.regexp_matches(content, '\d+(?:[.:]\d+)*', 'g') AS m(number) ORDER BY 1);
+RETURN ARRAY(SELECT m.number[1] FROM pg_catalog.regexp_matches(content, '\d+(?:[.:]\d+)*|[〇零一二两三四五六七八九十百千万亿]+', 'g') AS m(number) ORDER BY 1);
 
--- _two_words: a query for what holds the first two words of a text: sentences that contradict each other begin with the same subject.
--- NULL: it has not two.
-CREATE OR REPLACE FUNCTION hindsight._two_words(said tsvector)
+-- _same_subject: a query for what holds two of the first five words of a text, one of them among its first two: sentences that contradict each
+-- other begin alike. NULL: it has no two words.
+CREATE OR REPLACE FUNCTION hindsight._same_subject(said tsvector)
   RETURNS tsquery
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
-  SELECT CASE WHEN count(*) = 2 THEN pg_catalog.string_agg(hindsight._quoted_lexeme(w.lexeme), ' & ')::tsquery END
-  FROM (SELECT u.lexeme FROM pg_catalog.unnest(said) AS u WHERE u.positions IS NOT NULL ORDER BY u.positions[1], u.lexeme LIMIT 2) AS w);
+  WITH word AS (
+    SELECT hindsight._quoted_lexeme(u.lexeme) AS word, pg_catalog.row_number() OVER (ORDER BY u.positions[1], u.lexeme) AS place
+    FROM pg_catalog.unnest(said) AS u WHERE u.positions IS NOT NULL ORDER BY 2 LIMIT 5)
+  SELECT pg_catalog.string_agg('(' || one.word || ' & ' || other.word || ')', ' | ')::tsquery
+  FROM word AS one JOIN word AS other ON one.place <= 2 AND one.place < other.place);
