@@ -488,6 +488,14 @@ class Memory(_MemoryColumns, Base):
             postgresql_where=text(LIVE),
         ),
         Index(
+            "memory_said_idx",
+            "bank_id",
+            "document",
+            postgresql_using="gin",
+            postgresql_with={"fastupdate": "off"},
+            postgresql_where=text(f"{LIVE} AND source = 'user'"),
+        ),
+        Index(
             "memory_names_idx",
             text("_names_v1(bank_id, tags, entities, slot)"),  # as `alembic check` reads it, in our schema
             postgresql_using="gin",

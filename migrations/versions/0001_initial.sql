@@ -293,6 +293,7 @@ CREATE TABLE hindsight.memory (
 -- A row stays whole: a search reads its document and its vector, which TOAST would keep elsewhere or compressed.
 ALTER TABLE hindsight.memory SET (toast_tuple_target = 8160);
 CREATE INDEX memory_words_idx ON hindsight.memory USING gin (bank_id, document) WITH (fastupdate = off) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL;
+CREATE INDEX memory_said_idx ON hindsight.memory USING gin (bank_id, document) WITH (fastupdate = off) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND source = 'user';
 CREATE INDEX memory_names_idx ON hindsight.memory USING gin (hindsight._names_v1(bank_id, tags, entities, slot)) WITH (fastupdate = off) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND (slot IS NOT NULL OR tags <> '{}' OR entities <> '{}');
 CREATE UNIQUE INDEX memory_slot_key ON hindsight.memory (bank_id, slot) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND slot IS NOT NULL;
 CREATE INDEX memory_session_idx ON hindsight.memory (bank_id, session_id, COALESCE(occurred_at, created_at)) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL;

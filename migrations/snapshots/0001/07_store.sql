@@ -66,6 +66,7 @@ DECLARE
   gates text[] := '{}';
   suspicion text;
   said tsvector;
+  subject tsquery;
   repeated record;
   kept record;
 BEGIN
@@ -119,7 +120,10 @@ BEGIN
        AND store.confidence IS NULL AND _is_guess(store.content) THEN -- whoever gives a confidence has judged it
       fresh.type := 'hypothesis';
     END IF;
-    suspicion := coalesce(_suspicion(store.content, store.source), _suspicion(store.context, store.source));
+    suspicion := _suspicion(store.content, store.source);
+    IF suspicion IS NULL AND store.context IS NOT NULL THEN
+      suspicion := _suspicion(store.context, store.source);
+    END IF;
     IF suspicion IS NOT NULL AND NOT _was_released(opened.bank_id, fresh.digest) THEN
       fresh.pending_reason := _screened() || suspicion;
       gates := gates || (fresh.pending_reason || ': kept, not believed until confirmed');
@@ -223,14 +227,15 @@ BEGIN
     IF said IS NULL AND opened.screening AND fresh.pending_reason IS NULL AND fresh.type <> 'hypothesis' AND store.supersedes IS NULL
        AND fresh.type <> 'summary' AND coalesce(store.derived_from, '{}') = '{}' AND (store.source IS NULL OR store.source IN ('tool', 'document')) THEN
       said := text_tsv_v1(fresh.language, fresh.content);
-      related_id := _opposed(fresh, _same_subject(said));
+      subject := _same_subject(said);
+      related_id := _opposed(fresh, subject);
       IF related_id IS NOT NULL AND store.slot IS NULL THEN
         fresh.pending_reason := _contradicts_trusted();
         gates := gates || fresh.pending_reason;
         reasons := gates;
       ELSE
         related_id := NULL;
-        SELECT r.held, r.ids INTO repeated FROM _repeated(fresh, said) AS r;
+        SELECT r.held, r.ids INTO repeated FROM _repeated(fresh, said, subject) AS r;
         IF repeated.held IS NOT NULL OR repeated.ids IS NOT NULL THEN
           fresh.pending_reason := coalesce(_hold_repeated(opened.bank_id, repeated.ids), repeated.held);
           gates := gates || fresh.pending_reason;

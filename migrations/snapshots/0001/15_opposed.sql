@@ -1,18 +1,22 @@
 -- What a new memory says against those that are believed, or says once more: asked by store of what no user said.
 
--- _opposed: the believed memory of a more trusted source that a new one contradicts (15_disagreement.sql), or NULL. Looked for among a hundred
+-- _opposed: what the user said that a new memory of another source contradicts (15_disagreement.sql), or NULL. Looked for among a hundred
 -- that begin alike, so that it costs little in any bank.
 CREATE OR REPLACE FUNCTION hindsight._opposed(fresh hindsight.memory, finder tsquery)
   RETURNS uuid
-  LANGUAGE sql STABLE
-RETURN (
-  SELECT near.memory_id
-  FROM (SELECT m.memory_id, m.content FROM hindsight.live_memory AS m
-        WHERE m.bank_id = fresh.bank_id AND m.document @@ finder AND m.type <> 'hypothesis'
-          AND hindsight._trust(m.source) > hindsight._trust(fresh.source)
-          AND (m.expires_at IS NULL OR m.expires_at > pg_catalog.statement_timestamp()) LIMIT 100) AS near
-  WHERE hindsight._disagreement(near.content, fresh.content) IS NOT NULL
-  LIMIT 1);
+  LANGUAGE plpgsql STABLE
+  SET plan_cache_mode = force_generic_plan -- to plan it takes five times as long as to run it
+AS $$
+BEGIN
+  RETURN (
+    SELECT near.memory_id
+    FROM (SELECT m.memory_id, m.content FROM hindsight.live_memory AS m
+          WHERE m.bank_id = fresh.bank_id AND m.document @@ finder AND m.source = 'user' AND m.type <> 'hypothesis'
+            AND (m.expires_at IS NULL OR m.expires_at > pg_catalog.statement_timestamp()) LIMIT 100) AS near
+    WHERE hindsight._disagreement(near.content, fresh.content) IS NOT NULL
+    LIMIT 1);
+END
+$$;
 
 -- _shared: the share of words that two texts have in common: of those of both together (Jaccard), or, of bigrams, of those of the shorter one,
 -- since a paraphrase makes others wherever words meet.
@@ -30,18 +34,29 @@ RETURN (
 -- all numbers. held: one of them is held by the screen, so that this one is as well. ids: those that are believed, where
 -- it was said twice already by a source of which once is evidence enough (_is_evidence_once),
 -- and those that say the same as one of them.
-CREATE OR REPLACE FUNCTION hindsight._repeated(fresh hindsight.memory, said tsvector, OUT held text, OUT ids uuid[])
-  LANGUAGE sql STABLE
+CREATE OR REPLACE FUNCTION hindsight._repeated(fresh hindsight.memory, said tsvector, finder tsquery, OUT held text, OUT ids uuid[])
+  LANGUAGE plpgsql STABLE
+  SET plan_cache_mode = force_generic_plan
 AS $$
+DECLARE
+  numbers text[];
+  since constant timestamptz := pg_catalog.clock_timestamp() - interval '10 minutes';
+BEGIN
+  -- Most texts resemble nothing that was stored a moment ago: that is asked first, without an expression.
+  IF NOT EXISTS (SELECT FROM (SELECT m.document, m.source FROM hindsight.memory AS m
+                              WHERE m.bank_id = fresh.bank_id AND m.changed_at > since ORDER BY m.changed_at DESC LIMIT 20) AS m
+                 WHERE m.document @@ finder AND m.source IS NOT DISTINCT FROM fresh.source) THEN
+    RETURN;
+  END IF;
+  numbers := hindsight._numbers(fresh.content);
   WITH recent AS MATERIALIZED (
     SELECT m.memory_id, pg_catalog.ts_filter(m.document, '{a}') AS words, m.confirmations, m.pending_reason
     FROM (SELECT m.* FROM hindsight.memory AS m
-          WHERE m.bank_id = fresh.bank_id AND m.changed_at > pg_catalog.clock_timestamp() - interval '10 minutes'
-          ORDER BY m.changed_at DESC LIMIT 20) AS m
-    WHERE m.source IS NOT DISTINCT FROM fresh.source AND m.digest <> fresh.digest
+          WHERE m.bank_id = fresh.bank_id AND m.changed_at > since ORDER BY m.changed_at DESC LIMIT 20) AS m
+    WHERE m.source IS NOT DISTINCT FROM fresh.source AND m.digest <> fresh.digest AND m.document @@ finder
       AND m.deleted_at IS NULL AND m.superseded_by IS NULL AND m.archived_at IS NULL
       AND (m.pending_reason IS NULL OR m.pending_reason LIKE hindsight._screened() || '%' OR m.pending_reason = hindsight._contradicts_trusted())
-      AND hindsight._numbers(m.content) = hindsight._numbers(fresh.content)
+      AND hindsight._numbers(m.content) = numbers
   ),
   near AS MATERIALIZED (SELECT r.* FROM recent AS r WHERE hindsight._shared(r.words, said) >= 0.5)
   SELECT min(n.pending_reason),
@@ -50,7 +65,8 @@ AS $$
                          WHERE r.pending_reason IS NULL
                            AND EXISTS (SELECT FROM near AS o WHERE o.memory_id = r.memory_id OR hindsight._shared(o.words, r.words) >= 0.5)
                          ORDER BY r.memory_id) END
-  FROM near AS n
+    INTO held, ids FROM near AS n;
+END
 $$;
 
 -- _hold_repeated: holds the memories that claim the same as a new one, which is held with them: that a claim comes often is no evidence, and
