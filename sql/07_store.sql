@@ -66,7 +66,6 @@ DECLARE
   gates text[] := '{}';
   suspicion text;
   said tsvector;
-  subject tsquery;
   repeated record;
   kept record;
 BEGIN
@@ -227,15 +226,14 @@ BEGIN
     IF said IS NULL AND opened.screening AND fresh.pending_reason IS NULL AND fresh.type <> 'hypothesis' AND store.supersedes IS NULL
        AND fresh.type <> 'summary' AND coalesce(store.derived_from, '{}') = '{}' AND (store.source IS NULL OR store.source IN ('tool', 'document')) THEN
       said := text_tsv_v1(fresh.language, fresh.content);
-      subject := _same_subject(said);
-      related_id := _opposed(fresh, subject);
+      related_id := _opposed(fresh, _same_subject(said));
       IF related_id IS NOT NULL AND store.slot IS NULL THEN
         fresh.pending_reason := _contradicts_trusted();
         gates := gates || fresh.pending_reason;
         reasons := gates;
       ELSE
         related_id := NULL;
-        SELECT r.held, r.ids INTO repeated FROM _repeated(fresh, said, subject) AS r;
+        SELECT r.held, r.ids INTO repeated FROM _repeated(fresh, said) AS r;
         IF repeated.held IS NOT NULL OR repeated.ids IS NOT NULL THEN
           fresh.pending_reason := coalesce(_hold_repeated(opened.bank_id, repeated.ids), repeated.held);
           gates := gates || fresh.pending_reason;

@@ -143,7 +143,8 @@ RETURN ARRAY(
 CREATE OR REPLACE FUNCTION hindsight._beyond_articles(units text[])
   RETURNS text[]
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN CASE WHEN units[1] = ANY ('{in,at}'::text[]) AND units[2] = ANY ('{a,an,the}'::text[]) THEN units[3:]
+RETURN CASE WHEN pg_catalog.cardinality(units) = 1 THEN units
+            WHEN units[1] = ANY ('{in,at}'::text[]) AND units[2] = ANY ('{a,an,the}'::text[]) THEN units[3:]
             WHEN units[1] = ANY ('{a,an,the,in,at}'::text[]) THEN units[2:] ELSE units END;
 
 -- _disagreement: what two sentences contradict each other in, in a few words; NULL: nothing that these rules know.
@@ -173,6 +174,7 @@ DECLARE
   glue constant text := CASE WHEN is_latin THEN ' ' ELSE '' END;
   longest constant integer := CASE WHEN is_latin THEN 3 ELSE 8 END; -- units of a value
   states constant text[] := '{is,are,was,were,be,than,越,是,在,更,很,太,较,得,变,偏,比}';
+  grade constant text := '\mA(?=\W*$|[型级组座班])'; -- no article: the blood type is A
   common integer := 0;   -- units that both begin with
   verb integer;          -- where it says that something is so
 BEGIN
@@ -185,8 +187,8 @@ BEGIN
   WHILE said[common + 1] = answered[common + 1] LOOP
     common := common + 1;
   END LOOP;
-  here := ARRAY(SELECT u FROM pg_catalog.unnest(here) AS u WHERE u <> ALL (fillers));
-  there := ARRAY(SELECT u FROM pg_catalog.unnest(there) AS u WHERE u <> ALL (fillers));
+  here := ARRAY(SELECT u FROM pg_catalog.unnest(here) AS u WHERE u <> ALL (fillers) OR (u = 'a' AND one ~ grade));
+  there := ARRAY(SELECT u FROM pg_catalog.unnest(there) AS u WHERE u <> ALL (fillers) OR (u = 'a' AND other ~ grade));
   -- What is left of each, beside negations and quantifiers.
   IF here = '{}' AND there = '{}' THEN
     RETURN CASE WHEN denies THEN 'one denies what the other says' WHEN is_partial THEN 'one says it of all, the other of some' END;

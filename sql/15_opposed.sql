@@ -5,7 +5,6 @@
 CREATE OR REPLACE FUNCTION hindsight._opposed(fresh hindsight.memory, finder tsquery)
   RETURNS uuid
   LANGUAGE plpgsql STABLE
-  SET plan_cache_mode = force_generic_plan -- to plan it takes five times as long as to run it
 AS $$
 BEGIN
   RETURN (
@@ -34,11 +33,12 @@ RETURN (
 -- all numbers. held: one of them is held by the screen, so that this one is as well. ids: those that are believed, where
 -- it was said twice already by a source of which once is evidence enough (_is_evidence_once),
 -- and those that say the same as one of them.
-CREATE OR REPLACE FUNCTION hindsight._repeated(fresh hindsight.memory, said tsvector, finder tsquery, OUT held text, OUT ids uuid[])
+CREATE OR REPLACE FUNCTION hindsight._repeated(fresh hindsight.memory, said tsvector, OUT held text, OUT ids uuid[])
   LANGUAGE plpgsql STABLE
-  SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
+  finder constant tsquery := (SELECT pg_catalog.string_agg(hindsight._quoted_lexeme(w), ' | ')
+                              FROM pg_catalog.unnest(pg_catalog.tsvector_to_array(said)) AS w)::tsquery;
   numbers text[];
   since constant timestamptz := pg_catalog.clock_timestamp() - interval '10 minutes';
 BEGIN

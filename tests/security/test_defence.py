@@ -139,7 +139,7 @@ class TestTheScreen:
         assert db.one("confirm", bank=bank, memory_id=memory_id)["confirm"] == "live"
         assert db.one("store", bank=bank, content=ORDERS[0])["outcome"] == "merged"
         assert db.contents(bank, ORDERS[0]) == [ORDERS[0]]
-        db.call("forget", bank=bank, memory_id=memory_id)
+        db.call("forget", bank=bank, memory_id=memory_id, reason="a test")
         assert db.one("store", bank=bank, content=ORDERS[0])["outcome"] == "stored"
 
     def test_a_user_who_says_it_himself_releases_it(self, db: Database, bank: str) -> None:
@@ -233,7 +233,7 @@ class TestTheSwitch:
         app = Database(login(shared_url, "hindsight_app"))
         try:
             refused("HM001", lambda: app.call("set_screening", bank=bank, screening=False))
-            db.call("grant_access", bank=bank, principal=app.connection.info.user, level="writer")
+            db.call("grant_access", bank=bank, principal=app.connection.info.user, rights="writer")
             refused("HM003", lambda: app.call("set_screening", bank=bank, screening=False))
             assert app.one("screening", bank=bank)["screening"] is True
         finally:
