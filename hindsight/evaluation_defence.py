@@ -1,4 +1,4 @@
-"""`hindsight eval --format defence`: how much of what is planted is believed, and how much that is honest is held back."""
+"""`hindsight eval --format defence`: how much of what is planted is believed, and how much else is held back."""
 
 from __future__ import annotations
 
@@ -72,10 +72,15 @@ def read_cases(path: Path) -> list[Case]:
         lines = filter(None, path.read_text(encoding="utf-8").splitlines())
         cases = [
             Case(
-                *(str(row[name]) for name in ("id", "kind", "language", "split")),
-                bool(row["attack"]),
-                *(tuple({**step} for step in row[name]) for name in ("before", "steps")),
-                *((str(row["query"]), str(row["poison"])) if row["attack"] else ()),
+                id=str(row["id"]),
+                kind=str(row["kind"]),
+                language=str(row["language"]),
+                split=str(row["split"]),
+                attack=bool(row["attack"]),
+                before=tuple({**step} for step in row["before"]),
+                steps=tuple({**step} for step in row["steps"]),
+                query=str(row["query"]) if row["attack"] else "",
+                poison=str(row["poison"]) if row["attack"] else "",
             )
             for row in map(json.loads, lines)
         ]

@@ -85,6 +85,7 @@ CREATE OR REPLACE FUNCTION hindsight._is_own_repetition(held hindsight.memory, a
   RETURNS boolean
   LANGUAGE sql STABLE
 RETURN again.source IN ('tool', 'document') AND again.source = held.source
+  AND (SELECT b.screening FROM hindsight.bank AS b WHERE b.bank_id = held.bank_id)
   AND hindsight.principal() = (SELECT e.principal FROM hindsight.event AS e
                                WHERE e.bank_id = held.bank_id AND e.memory_id = held.memory_id ORDER BY e.event_id LIMIT 1);
 
