@@ -16,6 +16,7 @@ from rich.table import Table
 from hindsight.bench import BARE, EXACT, Query, connected, questions
 from hindsight.bench_data import CHUNK, DIMENSIONS, VectorSpace, synthetic_texts
 from hindsight.bench_load import Load, sizes
+from hindsight.tables import plain_table
 
 INDEXES = ((16, 64), (16, 128), (24, 128), (32, 128), (32, 256))
 """m and ef_construction of the indexes that are built in turn."""
@@ -71,7 +72,7 @@ def curves(url: str, memories: int, queries: int) -> list[Curve]:
 
 def curve_table(measured: Sequence[Curve]) -> Table:
     """For people: a row for each index, recall@10 and milliseconds for each ef_search."""
-    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = plain_table()
     for name in ("m", "ef_construction", "build s", "MB"):
         table.add_column(name, justify="right")
     for ef_search in SEARCHES:

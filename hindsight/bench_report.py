@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from hindsight.bench import CONNECTIONS, SMALL_BANK, Report
-from hindsight.tables import pairs_table
+from hindsight.tables import pairs_table, plain_table
 
 _NAMES = {
     "ours": "recall",
@@ -60,7 +60,7 @@ def plot(report: Report, path: Path) -> None:
 
 
 def _table(title: str, rows: Mapping[str, Mapping[str, float]]) -> Table:
-    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = plain_table()
     table.add_column(title)
     for name in ("p50", "p95", "p99"):
         table.add_column(name, justify="right")

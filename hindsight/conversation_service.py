@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from hindsight.arguments import Identifier, JsonObjects, Required, Text, Whole, Word
@@ -10,15 +11,15 @@ from hindsight.config import Settings
 from hindsight.results import LoggedTurn, QueuedSession, Source, WorkingMemory
 
 
-class ConversationService:
+class ConversationService(ABC):
     """The part of the memory service that REST offers to whoever runs an agent; the agent itself needs none of it."""
 
     settings: Settings
 
     @property
+    @abstractmethod
     def client(self) -> AsyncHindsight:
         """The client, while the service is opened."""
-        raise NotImplementedError
 
     async def log_turns(self, session_id: Required, turns: JsonObjects, bank: Word = None) -> list[LoggedTurn]:
         """Keeps messages of a session as they were said."""

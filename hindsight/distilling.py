@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import itertools
 import logging
@@ -9,12 +10,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from anyio.to_thread import run_sync
-
 from hindsight.client import AsyncHindsight
 from hindsight.distiller import Distiller, Known, Turn
-from hindsight.model_endpoint import EndpointFailure, Usage
-from hindsight.results import ClaimedSession
+from hindsight.errors import EmbeddingError, ModelMismatch
+from hindsight.model_endpoint import EndpointFailure, Usage, in_the_background
+from hindsight.results import ClaimedSession, Recalled
 
 log = logging.getLogger("hindsight.worker")
 
@@ -40,12 +40,13 @@ async def by_model(
         )
     turns, before = _turns(session.turns), _turns(session.before)
     said = "\n".join(turn.content for turn in turns)[-_LONGEST_QUERY:]
-    similar = await owner.recall(session.bank_name, said, top_k=MOST_KNOWN) if said.strip() else []
+    similar = await _similar(owner, session, said) if said.strip() else []
     known = [Known(memory.memory_id, memory.content, memory.type, memory.slot) for memory in similar]
     try:
-        found = await run_sync(
+        asked = in_the_background(
             lambda: distiller.distil(turns, before, known, is_ending=session.is_ending, within=SECONDS)
         )
+        found = await asyncio.wrap_future(asked)
     except EndpointFailure as failure:
         used = failure.usage or Usage()
         await _count(owner, distiller, session, 1, used.prompt_tokens, used.completion_tokens, failures=1)
@@ -62,6 +63,17 @@ async def by_model(
         for memory in found.memories
     ]
     return memories, found.summary
+
+
+async def _similar(owner: AsyncHindsight, session: ClaimedSession, said: str) -> Sequence[Recalled]:
+    """The memories that are about the same; by words alone where the embedding model is another one, or away."""
+    if owner.embedder is not None and session.model in (None, owner.embedder.model):
+        try:
+            return await owner.recall(session.bank_name, said, top_k=MOST_KNOWN)
+        except (EmbeddingError, ModelMismatch) as error:
+            log.warning("known memories of %s are looked up by their words: %s", session.bank_name, error)
+    owner.embedder = None  # of this copy of the client
+    return await owner.recall(session.bank_name, said, top_k=MOST_KNOWN)
 
 
 async def _count(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hindsight.errors import InvalidArgument
+from hindsight.masked import is_kept_as
 from hindsight.passages import Passage, read_document
 from hindsight.results import Imported
 from hindsight.sync_client import Hindsight
@@ -113,14 +114,15 @@ def import_document(
 
 def _planned(known: Sequence[Imported], passages: Sequence[Passage]) -> _Plan:
     plan = _Plan()
-    fresh = list({passage.content: passage for passage in passages}.values())
+    masked = [one.content for one in known if "[" in one.content]
+    fresh = list({_as_kept(passage.content, masked): passage for passage in passages}.items())
     held = {one.content: one for one in known if one.state in ("live", "pending")}
     gone = {one.content: one for one in known if one.state == "deleted" and one.content not in held}
     changed = list[Passage]()
-    for passage in fresh:
-        if old := held.pop(passage.content, None):
+    for content, passage in fresh:
+        if old := held.pop(content, None):
             plan.kept.append((old, passage))
-        elif old := gone.get(passage.content):
+        elif old := gone.get(content):
             if (old.forgotten_reason or "").startswith(_REMOVED):
                 plan.restored.append((old, passage))
             else:
@@ -144,6 +146,11 @@ def _planned(known: Sequence[Imported], passages: Sequence[Passage]) -> _Plan:
         plan.stored.append((passage, pairs.get(passage.content)))
     plan.removed = [one for one in held.values() if one.memory_id not in taken]
     return plan
+
+
+def _as_kept(content: str, masked: Sequence[str]) -> str:
+    """A passage as the bank has it, where that masked something in it."""
+    return next((kept for kept in masked if is_kept_as(content, kept)), content)
 
 
 def _body(known: Imported) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+import threading
 from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from hindsight.errors import InvalidArgument
 class CachedEmbedder:
     """An embedder that looks a text up in `path` before it asks `inner`. Vectors are kept in single precision.
 
-    For one thread and for commands that run to their end: a server's cache of queries is the database's.
+    For commands that run to their end, which may embed in threads: a server's cache of queries is the database's.
     """
 
     def __init__(self, inner: Embedder, path: Path) -> None:
@@ -23,8 +24,9 @@ class CachedEmbedder:
         self.model = inner.model
         self.floor, self.recall_threshold = inner.floor, inner.recall_threshold
         self.merge_threshold = inner.merge_threshold
+        self._lock = threading.Lock()
         try:
-            self._file = sqlite3.connect(path)
+            self._file = sqlite3.connect(path, check_same_thread=False)  # used under the lock
             self._file.execute(
                 "CREATE TABLE IF NOT EXISTS embedding (model TEXT, side TEXT, digest BLOB, vector BLOB NOT NULL, "
                 "PRIMARY KEY (model, side, digest)) WITHOUT ROWID"
@@ -46,6 +48,12 @@ class CachedEmbedder:
         self._file.close()
 
     def _cached(
+        self, side: str, texts: Sequence[str], embed: Callable[[Sequence[str]], list[list[float]]]
+    ) -> list[list[float]]:
+        with self._lock:
+            return self._kept(side, texts, embed)
+
+    def _kept(
         self, side: str, texts: Sequence[str], embed: Callable[[Sequence[str]], list[list[float]]]
     ) -> list[list[float]]:
         keys = {text: (self.model, side, hashlib.sha256(text.encode()).digest()) for text in texts}

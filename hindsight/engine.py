@@ -6,6 +6,7 @@ unnamed statements and no cache, psycopg none at all.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -39,15 +40,20 @@ def sync_engine(url: str, settings: Settings) -> Engine:
 
 
 @contextlib.asynccontextmanager
-async def listening(engine: AsyncEngine, channel: str, told: Callable[[], None]) -> AsyncIterator[None]:
-    """Calls `told` at each NOTIFY of a channel, on a connection of its own. Behind a pooler nothing may come."""
+async def listening(engine: AsyncEngine, channel: str, told: Callable[[], None]) -> AsyncIterator[asyncio.Event]:
+    """Calls `told` at each NOTIFY of a channel, on a connection that it keeps; the event says that it is lost.
+
+    Behind a pooler nothing may come.
+    """
     async with engine.connect() as connection:
         driver = (await connection.get_raw_connection()).driver_connection
         assert driver is not None  # noqa: S101  # the connection is open
+        is_lost = asyncio.Event()
         listener = lambda *_: told()  # noqa: E731  # the same object is taken away again
+        driver.add_termination_listener(lambda *_: is_lost.set())
         await driver.add_listener(channel, listener)
         try:
-            yield
+            yield is_lost
         finally:
             if not driver.is_closed():
                 await driver.remove_listener(channel, listener)

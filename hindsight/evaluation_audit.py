@@ -11,6 +11,7 @@ from rich.table import Table
 
 from hindsight.evaluation_pairs import Pair
 from hindsight.sync_client import Hindsight
+from hindsight.tables import plain_table
 
 VERDICTS = ("contradiction", "merge", "review", "nothing")
 
@@ -71,7 +72,7 @@ def _audited(pairs: list[Pair], client: Hindsight) -> dict[frozenset[str], str]:
 
 def verdict_table(report: Report) -> Table:
     """How many pairs of each label get each verdict."""
-    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = plain_table()
     for name in ("split", "pairs of statements", "pairs", *VERDICTS):
         table.add_column(name, justify="left" if name in ("split", "pairs of statements") else "right")
     for split, verdicts in report.verdicts.items():

@@ -15,6 +15,7 @@ from hindsight import distilled
 from hindsight.distiller import Distiller
 from hindsight.errors import InvalidArgument
 from hindsight.model_endpoint import EndpointFailure
+from hindsight.tables import plain_table
 
 _SECONDS = 120.0  # for a conversation
 TURNS_BEFORE = 2  # that a turn is read with: a problem, and what was advised
@@ -194,7 +195,7 @@ def evaluate_conversations(conversations: Sequence[Conversation], extract: Extra
 
 def extraction_table(groups: Sequence[Extraction]) -> Table:
     """A line for each split and language."""
-    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = plain_table()
     for name in ("split", "language", "conversations", "extracted", "right", "to keep", "found", "precision", "recall"):
         table.add_column(name, justify="left" if name in ("split", "language") else "right")
     for one in groups:

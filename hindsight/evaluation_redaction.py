@@ -14,6 +14,7 @@ from rich.table import Table
 
 from hindsight.errors import InvalidArgument
 from hindsight.sync_client import Hindsight
+from hindsight.tables import plain_table
 
 PLACEHOLDER = re.compile(r"\[([a-z_]+):[0-9]+\]")
 
@@ -112,7 +113,7 @@ def replaced(text: str, redacted: str) -> list[tuple[str, str]]:
 
 def redaction_table(kinds: Iterable[Kind]) -> Table:
     """Recall and precision of each kind and split."""
-    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = plain_table()
     for name in ("split", "kind", "secrets", "found", "mistaken", "recall", "precision"):
         table.add_column(name, justify="left" if name in ("split", "kind") else "right")
     for one in kinds:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from hindsight import errors
+from hindsight.masked import is_kept_as
 from hindsight.results import Imported
 from hindsight.sync_client import Hindsight
 from hindsight.transcripts import Dumped, Problem, Record, Turn
@@ -16,7 +17,7 @@ TURNS = 2000  # logged in one transaction
 MEMORIES = 64  # stored in one transaction
 _CHARACTERS = 4_000_000  # of turns in one transaction
 _SESSIONS = 200  # closed in one transaction
-_REFUSED = (errors.InvalidArgument, errors.InvalidContent, errors.Conflict)
+_REFUSED = (errors.InvalidArgument, errors.InvalidContent, errors.SecretRefused, errors.Conflict)
 
 
 @dataclass(slots=True)
@@ -89,7 +90,7 @@ class Importer:
     def _refuse(self, problem: Problem) -> None:
         if not self._skips_bad:
             self._flush()  # all before it
-            raise BadRecord(f"{problem.place}: {problem.reason}")
+            raise BadRecord(f"{problem.place}: {problem.reason.rstrip('.')}")
         self.report.problems.append(problem)
         self._tell(problem)
 
@@ -152,7 +153,7 @@ class Importer:
                 known[one.place or ""].append(one)
         before = self._known[dumped.document].get(dumped.item, [])
         told = (dumped.document, dumped.item, dumped.given["content"])
-        if told in self._told or any(one.content == dumped.given["content"] for one in before):
+        if told in self._told or any(is_kept_as(dumped.given["content"], one.content) for one in before):
             return None
         self._told.add(told)
         metadata = dict(dumped.given.get("metadata") or {})

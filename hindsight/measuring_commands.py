@@ -10,13 +10,17 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from hindsight.command import AsJson, note, show
+from hindsight.config import load_settings
 from hindsight.errors import ConfigurationError
 from hindsight.throwaway import throwaway_database
 
 
 def bench_recall(
     *,
-    memories: Annotated[int, Parameter(help="Live memories in the large bank.", validator=Number(gte=100))] = 100_000,
+    memories: Annotated[
+        int | None,
+        Parameter(help="Live memories in the large bank: 100,000; with --embedding 2,000.", validator=Number(gte=100)),
+    ] = None,
     queries: Annotated[int, Parameter(help="How many questions are timed.", validator=Number(gte=1))] = 200,
     file: Annotated[
         Path | None, Parameter(help="What the memories say: one a line, or a JSON list; else synthetic sentences.")
@@ -26,6 +30,9 @@ def bench_recall(
     ] = 0,
     curve: Annotated[
         bool, Parameter(help="Instead: what HNSW's m, ef_construction and ef_search find, and how long they take.")
+    ] = False,
+    embedding: Annotated[
+        bool, Parameter(help="Instead: how fast the worker embeds with the configured model, beside the model alone.")
     ] = False,
     keep: Annotated[
         Path | None, Parameter(help="A directory for the database, which stays; the next run there loads nothing.")
@@ -41,9 +48,15 @@ def bench_recall(
         raise ConfigurationError("hindsight bench needs numpy: pip install numpy, or 'hindsight-memory[local]'")
     if plot and not importlib.util.find_spec("matplotlib"):
         raise ConfigurationError("--plot needs matplotlib: pip install 'hindsight-memory[plot]'")
-    from hindsight import bench, bench_curve, bench_report
+    from hindsight import bench, bench_curve, bench_embedding, bench_report
     from hindsight.bench_data import read_texts
 
+    if embedding:
+        with throwaway_database("bench", bench.SERVER) as (url, _):
+            speed = bench_embedding.embedding_speed(url, load_settings(), memories or 2000)
+        show(as_json, speed.as_dict(), *bench_embedding.lines(speed))
+        return
+    memories = memories or 100_000
     if curve:
         with throwaway_database("bench", bench.SERVER) as (url, _):
             measured = bench_curve.curves(url, memories, queries)
@@ -69,6 +82,10 @@ def stress_memories(
     reembed: Annotated[
         bool, Parameter(help="Instead: change a bank's embedding model under constant recall, by made-up vectors.")
     ] = False,
+    embedding_ms: Annotated[
+        float,
+        Parameter(help="With --reembed: milliseconds that a model takes for a memory, as an endpoint would."),
+    ] = 0,
     memories: Annotated[
         int | None,
         Parameter(
@@ -89,7 +106,7 @@ def stress_memories(
         from hindsight import stress_reembed
 
         with throwaway_database("stress", stress_expire.SERVER) as (url, _):
-            change = stress_reembed.reembed(url, memories or 50_000)
+            change = stress_reembed.reembed(url, memories or 50_000, embedding_ms=embedding_ms)
         show(as_json, change.as_dict(), *stress_reembed.lines(change))
         return 0 if change.holds else 1
     if expire:

@@ -184,21 +184,27 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     return min(max((until - datetime.now(UTC)).total_seconds(), 0.0), _LONGEST_WAIT)
 
 
-def _in_time(seconds: float, call: Callable[[], Result]) -> Result:
-    """What `call` returns or raises, or TimeoutError after `seconds`. It runs in a thread that no exit waits for."""
-    if not _free.acquire(timeout=seconds):
-        raise TimeoutError
+def in_the_background(call: Callable[[], Result]) -> Future[Result]:
+    """What a call will return or raise, from a thread that no exit waits for: an endpoint may hang for minutes."""
     outcome: Future[Result] = Future()
+    outcome.set_running_or_notify_cancel()
 
     def run() -> None:
         try:
             outcome.set_result(call())
         except BaseException as error:
             outcome.set_exception(error)
-        finally:
-            _free.release()
 
     threading.Thread(target=run, name="hindsight-endpoint", daemon=True).start()
+    return outcome
+
+
+def _in_time(seconds: float, call: Callable[[], Result]) -> Result:
+    """What `call` returns or raises, or TimeoutError after `seconds`. It runs in a thread that no exit waits for."""
+    if not _free.acquire(timeout=seconds):
+        raise TimeoutError
+    outcome = in_the_background(call)
+    outcome.add_done_callback(lambda _: _free.release())
     return outcome.result(seconds)
 
 

@@ -284,7 +284,7 @@ class Session(Base):
     __tablename__ = "session"
     __table_args__ = (
         Index("session_due_idx", "due_at", postgresql_where=text("due_at IS NOT NULL")),
-        Index("session_waiting_idx", "bank_id", postgresql_where=text("waiting > 0 OR last_error IS NOT NULL")),
+        Index("session_waiting_idx", "bank_id", postgresql_where=text("waiting > 0 OR due_at IS NOT NULL")),
         {"comment": "One conversation."},
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.table import Table
 
 from hindsight import tables
 from hindsight.command import COMMON, Common, json_object, label_list, show
@@ -36,7 +35,7 @@ def redaction(
         rules, counted = client.redaction(bank), client.redactions(bank)
     lines = {"policy": rules.policy, "kinds": ", ".join(rules.kinds), **rules.patterns}
     report = {"bank": bank, "redaction": rules, "redacted": counted}
-    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = tables.plain_table()
     for name in ("redacted", "how many", "writes", "first", "last"):
         table.add_column(name)
     for one in counted:

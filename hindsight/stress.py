@@ -15,11 +15,10 @@ from typing import Any
 import psycopg
 from rich.console import Console, RenderableType
 from rich.progress import Progress
-from rich.table import Table
 
 from hindsight.stress_check import Invariant, Watch, acknowledged_events, check
 from hindsight.stress_writer import DIMENSIONS, MODEL, Known, Tally, Writer
-from hindsight.tables import pairs_table, visible
+from hindsight.tables import pairs_table, plain_table, visible
 
 BANKS = ["stress-1", "stress-2"]
 _CAN_ERASE = "SELECT 1 FROM pg_proc WHERE pronamespace = 'hindsight'::regnamespace AND proname = 'erase_memory'"
@@ -87,7 +86,7 @@ def lines(report: Report) -> Iterator[RenderableType]:
         f"{report.writers} writers, {report.seconds:.0f} seconds; PostgreSQL {report.postgresql}, "
         f"pgvector {report.pgvector}, {report.cores} cores"
     )
-    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = plain_table()
     table.add_column("operation")
     for name in ("acknowledged", "per second", "p50 ms", "p95 ms", "p99 ms"):
         table.add_column(name, justify="right")

@@ -17,12 +17,11 @@ import psycopg
 from psycopg import Connection
 from rich.console import Console, RenderableType
 from rich.progress import Progress
-from rich.table import Table
 
 from hindsight.stress_beside import BANK, BesideWriter, watched
 from hindsight.stress_check import Invariant
 from hindsight.stress_waits import SlowCall
-from hindsight.tables import pairs_table, visible
+from hindsight.tables import pairs_table, plain_table, visible
 
 SERVER = {
     "shared_buffers": "1GB",
@@ -159,7 +158,7 @@ def expire(url: str, memories: int, most_ms: float | None = WAIT) -> Upkeep:
 def lines(upkeep: Upkeep) -> Iterator[RenderableType]:
     """The report for people."""
     yield f"{upkeep.memories} memories, {upkeep.expired} of them expired; {upkeep.cores} cores"
-    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = plain_table()
     table.add_column("the writer's waits, ms")
     for name in ("count", "p50", "p99", "longest", "lock", "alone: count", "p50", "p99", "longest", "lock"):
         table.add_column(name, justify="right")

@@ -50,7 +50,9 @@ _MIXED = """
 
 class MadeUp:
     """A model whose vectors depend on the text alone, in clusters whose variance falls from axis to axis, as that of
-    embeddings does: so an index finds its way in them. It costs next to nothing."""
+    embeddings does: so an index finds its way in them. It costs next to nothing, or, of memories, the time that an
+    endpoint would take (`seconds` a text).
+    """
 
     floor = 0.0
     recall_threshold = 0.5
@@ -59,12 +61,14 @@ class MadeUp:
     def __init__(self, model: str) -> None:
         self.model = model
         self.dimensions = DIMENSIONS
+        self.seconds = 0.0
         self._scale = 1 / np.sqrt(np.arange(1, DIMENSIONS + 1))
 
     def query(self, text: str) -> list[float]:
-        return self.passages([text])[0]
+        return self._vector(text)
 
     def passages(self, texts: Sequence[str]) -> list[list[float]]:
+        time.sleep(self.seconds * len(texts))
         return [self._vector(text) for text in texts]
 
     def _vector(self, text: str) -> list[float]:
@@ -160,12 +164,14 @@ class _Beside:
             return None
 
 
-def reembed(url: str, memories: int, most_times: float | None = SLOWEST) -> Reembedding:
+def reembed(url: str, memories: int, most_times: float | None = SLOWEST, *, embedding_ms: float = 0) -> Reembedding:
     """Embeds a bank by one made-up model, then by another while memories are recalled and stored.
 
-    most_times: how many times the plain embedding the change may take; None measures only.
+    embedding_ms: what either takes for a memory. most_times: how many times the plain embedding the change may take;
+    None measures only.
     """
     change = Reembedding(memories, os.cpu_count())
+    OLD.seconds = NEW.seconds = embedding_ms / 1000
     settings = Settings(embedding_provider="none")
     with (
         psycopg.connect(url, autocommit=True) as connection,

@@ -70,11 +70,13 @@ class Embeddings(Caller):
     def embed_pending(self, bank: str, batch_size: int = 100, progress: Progress | None = None) -> int:
         """Embeds all memories of a bank that wait for the configured model. Returns how many it embedded.
 
-        What the model refuses is left, as `embedding_status` says. Several at once share the work.
+        What the model refuses is left, as `embedding_status` says. Several at once share the work. Where memories come
+        in all the time it ends when it has caught up with them: at the second batch in a row that is not full.
         progress: called with "embedding" and how many more are done. Raises EmbeddingUnavailable where the model can't
         be reached; what is embedded by then stays.
         """
         embedded = 0
+        catches_up = False
         self.retry_embeddings(bank)
         while True:
             counts = self.embed_waiting(bank, batch_size)
@@ -87,8 +89,10 @@ class Embeddings(Caller):
                 raise EmbeddingUnavailable(
                     f"{counts.error}. What is embedded stays: the same command goes on from there"
                 )
-            if not counts.claimed:
+            is_part = counts.claimed < batch_size and not counts.changed
+            if not counts.claimed or (is_part and catches_up):
                 return embedded
+            catches_up = is_part
             if counts.changed and not counts.embedded:  # a writer is at them
                 sleep(0.2)
 

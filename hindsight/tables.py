@@ -151,9 +151,14 @@ def problem_lines(problems: Sequence[EventProblem]) -> Iterable[Text]:
         yield Text(visible(" · ".join(part for part in (one.problem, where, one.detail) if part)))
 
 
+def plain_table() -> Table:
+    """A table without lines, to which columns and rows are added."""
+    return Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+
+
 def policy_table(policies: Sequence[Policy]) -> Table:
     """What each type of memory is in a bank."""
-    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = plain_table()
     for name in ("type", "decay rate", "weight", "ttl", "on conflict", "what it is"):
         table.add_column(name)
     for one in policies:
@@ -165,7 +170,7 @@ def policy_table(policies: Sequence[Policy]) -> Table:
 
 def queue_table(sessions: Sequence[QueuedSession]) -> Table:
     """The sessions that wait to be distilled."""
-    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = plain_table()
     for name in ("session", "state", "turns", "due", "attempts", "last error"):
         table.add_column(name)
     for one in sessions:
@@ -177,7 +182,7 @@ def queue_table(sessions: Sequence[QueuedSession]) -> Table:
 
 def usage_table(usage: Sequence[ModelUsage]) -> Table:
     """What language models have used, a line for each day, purpose and model, and the sum."""
-    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = plain_table()
     names = ("day", "purpose", "model", "calls", "prompt_tokens", "completion_tokens", "failures")
     for name in names:
         table.add_column(name.replace("_", " "), justify="left" if name in names[:3] else "right")
@@ -190,7 +195,7 @@ def usage_table(usage: Sequence[ModelUsage]) -> Table:
 
 def bank_table(banks: Sequence[BankStatus]) -> Table:
     """How many memories of each state every bank holds."""
-    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = plain_table()
     names = [name for name in BankStatus.__slots__ if name != "dimensions"]
     for name in names:
         table.add_column(name, justify="left" if name in ("bank", "model") else "right")
@@ -202,7 +207,7 @@ def bank_table(banks: Sequence[BankStatus]) -> Table:
 
 def quality_table(quality: Mapping[str, Mapping[str, Quality]], sql_ms: Mapping[str, float]) -> Table:
     """What each channel finds in each category, in percent, and the median time of its SQL."""
-    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = plain_table()
     for name in ("channel", "category"):
         table.add_column(name)
     for name in ("questions", "R@5", "R@10", "R@20", "hit@5", "MRR", "SQL ms"):
@@ -224,7 +229,7 @@ def quality_table(quality: Mapping[str, Mapping[str, Quality]], sql_ms: Mapping[
 
 def groups_table(groups: Sequence[Group]) -> Table:
     """What became of pairs of sentences, by split, label and language."""
-    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = plain_table()
     rows = [dataclasses.asdict(group) for group in groups]
     for name in rows[0]:
         table.add_column(name.replace("_", " "), justify="left" if name in ("split", "label", "language") else "right")

@@ -139,7 +139,7 @@ def _lines(report: Report) -> list[RenderableType]:
 
 
 def _table(*names: str) -> Table:
-    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = tables.plain_table()
     for place, name in enumerate(names):
         table.add_column(name, justify="left" if place == 0 or name == "memory" else "right")
     return table

@@ -13,6 +13,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
+from asyncpg import PostgresError
 from sqlalchemy.exc import SQLAlchemyError
 
 from hindsight import distilling
@@ -66,8 +67,13 @@ class Worker:
             self._forever("maintain", self._maintain_one),
             self._forever("audit", self._audit_one),
         ]
-        async with self._notified():
+        listening = asyncio.create_task(self._listen())
+        try:
             await asyncio.gather(*tasks)
+        finally:
+            listening.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await listening
 
     async def drain(self) -> int:
         """Does all that is due now, and returns how many pieces of work there were."""
@@ -87,9 +93,11 @@ class Worker:
                     continue
                 failures = 0
                 pause = self._settings.worker_poll
-            except AccessDenied as error:  # a login that may only read: others do the work
-                log.info("this login does not %s: %s", name, error)
-                return
+            except AccessDenied as error:  # a login that may only read: others do the work, until it may write
+                if not failures:
+                    log.info("this login does not %s: %s", name, error)
+                failures += 1
+                pause = LONGEST_PAUSE
             except HindsightError as error:
                 failures += 1
                 pause = min(self._settings.worker_poll * 2**failures, LONGEST_PAUSE)
@@ -108,16 +116,23 @@ class Worker:
         if not self._ending.is_set():
             self._woken.clear()
 
-    @contextlib.asynccontextmanager
-    async def _notified(self) -> AsyncIterator[None]:
-        """Wakes the tasks by NOTIFY, where the connection can be told; else they poll."""
-        stack = contextlib.AsyncExitStack()
-        try:
-            await stack.enter_async_context(listening(self._client.engine, "hindsight_work", self._woken.set))
-        except (SQLAlchemyError, OSError) as error:
-            log.info("not told of new work, looking every %g seconds: %s", self._settings.worker_poll, error)
-        async with stack:
-            yield
+    async def _listen(self) -> None:
+        """Wakes the tasks by NOTIFY, on a connection that is none of the pool's; without one they poll."""
+        is_told = True
+        async with self._client.beside() as own:
+            while True:
+                try:
+                    async with listening(own.engine, "hindsight_work", self._woken.set) as is_lost:
+                        is_told = True
+                        self._woken.set()  # what came while nobody listened
+                        await is_lost.wait()
+                except (SQLAlchemyError, PostgresError, OSError) as error:
+                    if is_told:
+                        log.info(
+                            "not told of new work, looking every %g seconds: %s", self._settings.worker_poll, error
+                        )
+                    is_told = False
+                await asyncio.sleep(min(self._settings.worker_poll, LONGEST_PAUSE))
 
     async def _distil_one(self) -> bool:
         """Distils one session that is due; False where there is none."""
@@ -134,12 +149,15 @@ class Worker:
                 log.warning("a session of %s is not distilled, and tried again later: %s", session.bank_name, error)
                 with contextlib.suppress(Conflict):
                     await self._client.release_session(session, str(error))
+            except Exception as error:  # a fault of ours: its text may hold what was said
+                log.exception("a session of %s is not distilled, and tried again later", session.bank_name)
+                with contextlib.suppress(Conflict):
+                    await self._client.release_session(session, f"{type(error).__name__}, see the worker's log")
         return True
 
     async def _distil(self, session: ClaimedSession) -> None:
-        by_model = self._distiller is not None and session.mode in ("auto", "model")
         summary = None
-        if by_model and self._distiller is not None:
+        if self._distiller is not None and session.mode in ("auto", "model"):
             found, summary = await distilling.by_model(
                 self._client, self._distiller, session, budget=self._settings.llm_daily_tokens
             )
@@ -147,9 +165,9 @@ class Worker:
             mode = "verbatim" if session.mode == "verbatim" else "rules"
             found = await self._client.extract_turns(session, mode)
         kept = await self._client.distil(session, await self._with_vectors(session, found), summary=summary)
-        refused = [memory for memory in kept if memory.outcome == "refused"]
-        for memory in refused:
-            log.warning("what was found in a session of %s is refused: %s", session.bank_name, memory.reasons)
+        for memory in kept:
+            if memory.outcome == "refused":
+                log.warning("what was found in a session of %s is refused: %s", session.bank_name, memory.reasons)
 
     async def _with_vectors(self, session: ClaimedSession, found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """What was found, embedded if that can be done now; else it is embedded later."""
@@ -186,8 +204,18 @@ class Worker:
             return False
         done = 0
         for bank in await self._client.banks():
-            if bank.to_embed and self._embeds(bank.model):
-                done += await self._client.acting_for(bank.owner).embed_pending(bank.bank)
+            if not bank.to_embed or not self._embeds(bank.model):
+                continue
+            try:
+                counts = await self._client.acting_for(bank.owner).embed_waiting(bank.bank)
+            except AccessDenied:  # somebody else's work
+                continue
+            except HindsightError as error:  # it is about this bank: the others go on
+                log.warning("memories of %s are not embedded: %s", bank.bank, error)
+                continue
+            done += counts.embedded
+            if counts.error is not None:
+                log.warning("memories of %s are not embedded, and tried again later: %s", bank.bank, counts.error)
         return done > 0
 
     def _embeds(self, model: str | None) -> bool:

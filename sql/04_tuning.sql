@@ -8,7 +8,7 @@ CREATE OR REPLACE FUNCTION hindsight._check_operator()
 AS $$
 BEGIN
   IF hindsight.principal() <> session_user OR NOT pg_catalog.pg_has_role(session_user, 'hindsight_owner', 'MEMBER') THEN
-    RAISE EXCEPTION '% may not change an embedding model: it serves every bank', pg_catalog.quote_literal(hindsight.principal())
+    RAISE EXCEPTION '% is no operator: an embedding model, or a month of turns, is of every bank', pg_catalog.quote_literal(hindsight.principal())
       USING ERRCODE = 'HM003', HINT = 'Log in as an operator, a member of the role hindsight_owner.';
   END IF;
 END

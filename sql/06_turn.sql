@@ -72,6 +72,12 @@ BEGIN
     RAISE EXCEPTION 'a turn has no %', pg_catalog.quote_ident(unknown)
       USING ERRCODE = 'HM004', HINT = 'It has role, content, tool_calls, metadata, occurred_at, sequence and turn_id; from an archive also logged_at and distilled_at.';
   END IF;
+  SELECT k.key INTO unknown FROM pg_catalog.jsonb_each(given) AS k
+    WHERE k.key IN ('role', 'content', 'turn_id') AND pg_catalog.jsonb_typeof(k.value) NOT IN ('string', 'number', 'null') LIMIT 1;
+  IF FOUND THEN
+    RAISE EXCEPTION '% of a turn must be a text, got a JSON %', unknown, pg_catalog.jsonb_typeof(given -> unknown)
+      USING ERRCODE = 'HM004', HINT = 'Of content that is in parts join the texts; name images and files in metadata.';
+  END IF;
   checked.role := given ->> 'role';
   checked.content := coalesce(given ->> 'content', '');
   checked.tool_calls := nullif(given -> 'tool_calls', 'null');
@@ -109,7 +115,7 @@ CREATE OR REPLACE FUNCTION hindsight._turn_key(turn_id text)
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN pg_catalog.hashtextextended(turn_id, 0);
 
--- _due: when a session is to be distilled: at once when it was closed, when enough turns wait or one of them said something
+-- _distil_at: when a session is to be distilled: at once when it was closed, when enough turns wait or one of them said something
 -- explicitly; else when it has been idle for a while. NULL: never.
 CREATE OR REPLACE FUNCTION hindsight._distil_at(opened hindsight.bank, s hindsight.session, is_explicit boolean)
   RETURNS timestamptz
@@ -211,8 +217,10 @@ BEGIN
     END IF;
     RETURN NEXT;
   END LOOP;
-  due := CASE WHEN current.claim IS NULL THEN least(_distil_at(opened, current, is_explicit), CASE WHEN current.due_at <= now_at THEN current.due_at END)
-              ELSE current.due_at END;
+  -- One that failed waits for its next attempt: turns that come meanwhile must not hurry an endpoint that is in trouble.
+  due := CASE
+    WHEN current.claim IS NOT NULL OR current.last_error IS NOT NULL AND current.due_at > now_at THEN current.due_at
+    ELSE least(_distil_at(opened, current, is_explicit), CASE WHEN current.due_at <= now_at THEN current.due_at END) END;
   UPDATE session AS s
     SET last_sequence = current.last_sequence, waiting = current.waiting, closed_at = current.closed_at, due_at = due,
         principal = coalesce(s.principal, principal())

@@ -60,7 +60,9 @@ DECLARE
   related hindsight.memory;
   is_told_again boolean := false;
   takes_place boolean;
+  masking hindsight.bank := opened; -- the turn before may be from a time with another policy: it costs no memory
 BEGIN
+  masking.redaction := CASE WHEN opened.redaction = 'refuse' THEN 'mask' ELSE opened.redaction END;
   content := given ->> 'content';
   sequences := ARRAY(SELECT n.value::integer FROM pg_catalog.jsonb_array_elements_text(given -> 'turns') AS n);
   SELECT m.* INTO related FROM hindsight.live_memory AS m
@@ -77,7 +79,8 @@ BEGIN
       tags => ARRAY(SELECT pg_catalog.jsonb_array_elements_text(given -> 'tags')), session_id => in_session,
       confidence => (given ->> 'confidence')::double precision, importance => (given ->> 'importance')::double precision,
       source => coalesce(given ->> 'source', 'inferred'), slot => given ->> 'slot',
-      entities => ARRAY(SELECT pg_catalog.jsonb_array_elements_text(given -> 'entities')), context => given ->> 'context',
+      entities => ARRAY(SELECT pg_catalog.jsonb_array_elements_text(given -> 'entities')),
+      context => hindsight._redacted(masking, 'context', given ->> 'context'),
       occurred_at => coalesce((given ->> 'occurred_at')::timestamptz,
                               (SELECT max(t.occurred_at) FROM hindsight.turn AS t
                                WHERE t.bank_id = opened.bank_id AND t.session_id = in_session AND t.sequence = ANY (sequences))),
@@ -92,7 +95,8 @@ BEGIN
   END IF;
   RETURN NEXT;
 EXCEPTION
-  WHEN data_exception OR SQLSTATE 'HM002' OR SQLSTATE 'HM004' OR SQLSTATE 'HM005' OR SQLSTATE 'HM006' OR SQLSTATE 'HM010' THEN
+  WHEN data_exception OR SQLSTATE 'HM002' OR SQLSTATE 'HM004' OR SQLSTATE 'HM005' OR SQLSTATE 'HM006' OR SQLSTATE 'HM007'
+    OR SQLSTATE 'HM010' THEN
     memory_id := NULL;
     outcome := 'refused';
     related_id := NULL;
@@ -102,15 +106,18 @@ END
 $$;
 
 -- _summarise: keeps the summary of a session that has ended: the one that is given, or one made by rules of its memories. It stands
--- on them: where one of them is forgotten it is not believed any more. A later one takes its place.
+-- on them: where one of them is forgotten it is not believed any more. A later one takes its place. Its slot is the session's id, or
+-- a digest of it where it can be no slot: it is long, or a telephone number. What is kept verbatim has none: it would say the turns once
+-- more, and be found in their place (LoCoMo: R@5 55.7 with it, 66.5 without). Returns why it was refused, if it was.
 CREATE OR REPLACE FUNCTION hindsight._summarise(opened hindsight.bank, in_session text, given text)
-  RETURNS void
+  RETURNS text
   LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-  slot constant text := 'session.' || CASE WHEN pg_catalog.length(in_session) > 150 THEN pg_catalog.md5(in_session) ELSE in_session END;
+  slot text;
   ids uuid[];
   made text;
+  refused text;
 BEGIN
   SELECT pg_catalog.array_agg(m.memory_id ORDER BY m.occurred_at, m.created_at),
          coalesce(given, hindsight._summary_of(pg_catalog.array_agg(m.content ORDER BY m.occurred_at, m.created_at),
@@ -119,10 +126,19 @@ BEGIN
     FROM hindsight.live_memory AS m
     WHERE m.bank_id = opened.bank_id AND m.session_id = in_session AND m.type <> 'summary'
       AND (m.expires_at IS NULL OR m.expires_at > pg_catalog.clock_timestamp());
-  IF pg_catalog.btrim(made) <> '' THEN
-    PERFORM hindsight.store(opened.name, made, type => 'summary', session_id => in_session, confidence => 0.9, importance => 0.6,
-                            source => 'inferred', slot => slot, derived_from => ids[:100]);
+  IF coalesce(pg_catalog.btrim(made), '') = '' OR (given IS NULL AND opened.distil_mode = 'verbatim') THEN
+    RETURN NULL;
   END IF;
+  FOREACH slot IN ARRAY ARRAY['session.' || in_session, 'session.' || pg_catalog.md5(in_session)] LOOP
+    BEGIN
+      PERFORM hindsight.store(opened.name, made, type => 'summary', session_id => in_session, confidence => 0.9, importance => 0.6,
+                              source => 'inferred', slot => slot, derived_from => ids[:100]);
+      RETURN NULL;
+    EXCEPTION WHEN data_exception OR SQLSTATE 'HM004' OR SQLSTATE 'HM005' OR SQLSTATE 'HM006' OR SQLSTATE 'HM007' THEN
+      refused := SQLERRM;
+    END;
+  END LOOP;
+  RETURN refused;
 END
 $$;
 
@@ -131,10 +147,10 @@ $$;
 CREATE OR REPLACE FUNCTION hindsight._stands_for(of_bank bigint, logged_by text)
   RETURNS text
   LANGUAGE sql STABLE
-RETURN (
-  SELECT a.principal FROM hindsight.access AS a
-  WHERE a.bank_id = of_bank AND (a.rights = 'owner' OR a.rights = 'writer' AND a.principal = logged_by)
-  ORDER BY a.principal = logged_by DESC, a.granted_at LIMIT 1);
+RETURN coalesce(
+  (SELECT a.principal FROM hindsight.access AS a
+   WHERE a.bank_id = of_bank AND a.principal = logged_by AND a.rights IN ('writer', 'owner')),
+  hindsight._owner(of_bank));
 
 -- distil: what was found in a claimed session becomes memories, its turns are marked, and the claim ends: all in one transaction,
 -- so that each turn is distilled once. sequences: the turns that were looked at, found in or not. memories: a JSON array of
@@ -170,7 +186,12 @@ BEGIN
     RETURN QUERY SELECT k.* FROM _keep_found(opened, distil.session_id, given) AS k;
   END LOOP;
   IF distil.is_ending THEN
-    PERFORM _summarise(opened, distil.session_id, distil.summary);
+    reasons := ARRAY[_summarise(opened, distil.session_id, distil.summary)];
+    IF reasons[1] IS NOT NULL THEN
+      outcome := 'refused';
+      content := coalesce(distil.summary, '');
+      RETURN NEXT;
+    END IF;
   END IF;
   PERFORM set_config('hindsight.principal', caller, true);
 

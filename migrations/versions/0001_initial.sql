@@ -168,7 +168,7 @@ CREATE TABLE hindsight.session (
   CONSTRAINT session_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id)
 );
 CREATE INDEX session_due_idx ON hindsight.session (due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX session_waiting_idx ON hindsight.session (bank_id) WHERE waiting > 0 OR last_error IS NOT NULL;
+CREATE INDEX session_waiting_idx ON hindsight.session (bank_id) WHERE waiting > 0 OR due_at IS NOT NULL;
 COMMENT ON TABLE hindsight.session IS 'One conversation.';
 COMMENT ON COLUMN hindsight.session.session_id IS 'As the application calls it.';
 COMMENT ON COLUMN hindsight.session.principal IS 'Who logged its first turn: its memories are stored in that name.';

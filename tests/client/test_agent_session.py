@@ -7,7 +7,15 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hindsight import AccessDenied, AsyncHindsight, InvalidContent, Settings, UnknownBank
+from hindsight import (
+    AccessDenied,
+    AsyncHindsight,
+    InvalidArgument,
+    InvalidContent,
+    SecretRefused,
+    Settings,
+    UnknownBank,
+)
 from hindsight.worker import working
 from tests.conftest import Database
 from tests.endpoint import Reply, ScriptedEndpoint
@@ -102,6 +110,40 @@ async def test_what_cannot_be_stored_is_refused_at_once_and_the_rest_is_kept(cli
             session.log("tool", "x" * 1_000_001)
         await session.after("The port is 2222.", "Noted.")
     assert (await client.status())[0].turns == 2
+
+
+async def test_a_turn_that_the_bank_refuses_costs_no_other_and_is_told_at_the_end(client: AsyncHindsight) -> None:
+    await client.set_redaction("alice", "refuse")
+
+    async def talk() -> None:
+        async with client.session("alice", "s1") as session:
+            await session.after("I like tea.", "Noted.")
+            await session.after("密码是 hunter2-Pa55", "好的")
+            await asyncio.sleep(0.3)  # it is refused by now
+            await session.after("我也喜欢咖啡", "记住了")
+
+    with pytest.raises(SecretRefused, match="password"):
+        await talk()
+    said = [turn["content"] for turn in (await client.working_get("alice", "s1")).turns]
+    assert said == ["I like tea.", "Noted.", "好的", "我也喜欢咖啡", "记住了"]
+    assert (await client.queue("alice"))[0].state == "due"  # closed
+
+
+async def test_an_answer_of_nothing_but_tool_calls_and_a_message_of_a_megabyte_are_taken(
+    client: AsyncHindsight,
+) -> None:
+    await client.store("alice", "The database is PostgreSQL 18.")
+    async with client.session("alice", "s1") as session:
+        pasted = "Which database did we choose last time? " + "ERROR: out of memory\n" * 50_000
+        assert "PostgreSQL 18" in (await session.before(pasted)).block
+        await session.after("Look it up.", None, tool_calls=[{"name": "look_up"}])
+    (_, answer) = (await client.working_get("alice", "s1")).turns
+    assert answer["tool_calls"] == [{"name": "look_up"}]
+
+
+async def test_a_session_that_is_not_entered_takes_nothing(client: AsyncHindsight) -> None:
+    with pytest.raises(InvalidArgument, match="async with"):
+        await client.session("alice", "s1").after("The port is 2222.", "Noted.")
 
 
 async def test_a_bank_that_is_not_there_is_told_at_the_end(client: AsyncHindsight) -> None:

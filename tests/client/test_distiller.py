@@ -26,8 +26,8 @@ TURNS = [
 ]
 BEFORE = [Turn(6, "user", "我的电脑是 Mac", AT - timedelta(minutes=1))]
 KNOWN = [
-    Known(uuid.uuid4(), "The gateway listens on port 8080", "fact", "gateway.port"),
-    Known(uuid.uuid4(), "用户喜欢喝茶", "preference"),
+    Known(uuid.UUID(int=1), "The gateway listens on port 8080", "fact", "gateway.port"),
+    Known(uuid.UUID(int=2), "用户喜欢喝茶", "preference"),
 ]
 GOOD: dict[str, Any] = {
     "turns": [7],

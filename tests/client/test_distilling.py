@@ -232,3 +232,31 @@ async def test_a_memory_that_was_forgotten_does_not_come_back_with_its_session(
     database.close()
     await worker.drain()
     assert [one.content for one in await client.state("alice") if one.type != "summary"] == []
+
+
+@pytest.mark.parametrize("reason", ["the bank has another embedding model", "the embedding endpoint is down"])
+async def test_a_session_is_distilled_without_the_embedding_model_and_known_memories_are_shown(
+    fresh_url: str, endpoint: ScriptedEndpoint, reason: str
+) -> None:
+    def settings(model: str) -> Settings:
+        return Settings(
+            embedding_provider="openai", embedding_base_url=vectors.url, embedding_model=model, embedding_dimensions=8,
+            embedding_retries=0, llm_base_url=endpoint.url, llm_model="m", llm_retries=0,
+        )  # fmt: skip
+
+    with ScriptedEndpoint() as vectors:
+        async with await AsyncHindsight.connect(fresh_url, settings=settings("theirs")) as client:
+            await client.create_bank("alice")
+            await client.store("alice", "测试环境的SSH端口是2222。")
+        mine = settings("mine" if "another" in reason else "theirs")
+        async with await AsyncHindsight.connect(fresh_url, settings=mine) as client:
+            await client.log_turn("alice", "s1", "user", "测试环境的SSH端口是22。")
+            await client.log_turn("alice", "s1", "user", "Remember that, please.")
+            if "down" in reason:
+                vectors.replies.extend([Reply.error(500)] * 20)
+            endpoint.replies.append(answer)
+            assert await worker_from(client, mine)._distil_one()
+            assert await client.queue("alice") == []
+            assert "测试环境的SSH端口是22。" in [one.content for one in await client.state("alice")]
+    asked = json.loads(endpoint.requests[0].body["messages"][-1]["content"])
+    assert [one["content"] for one in asked["known"]] == ["测试环境的SSH端口是2222。"]

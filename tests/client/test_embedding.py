@@ -25,7 +25,7 @@ from hindsight.embedding import (
     embedder_from,
     embedding_provider,
 )
-from hindsight.errors import ConfigurationError, EmbeddingError, EmbeddingUnavailable
+from hindsight.errors import ConfigurationError, EmbeddingDenied, EmbeddingError, EmbeddingUnavailable
 from tests.endpoint import Reply, Request, ScriptedEndpoint
 
 KEY = "sk-s3kr1t"
@@ -179,9 +179,9 @@ def test_two_vectors_with_one_index_are_an_error(endpoint: ScriptedEndpoint) -> 
     ("status", "kind", "message"),
     [
         (400, EmbeddingError, "answered 400"),
-        (401, EmbeddingError, "HINDSIGHT_EMBEDDING_API_KEY"),
-        (403, EmbeddingError, "HINDSIGHT_EMBEDDING_API_KEY"),
-        (404, EmbeddingError, "HINDSIGHT_EMBEDDING_BASE_URL"),
+        (401, EmbeddingDenied, "HINDSIGHT_EMBEDDING_API_KEY"),
+        (403, EmbeddingDenied, "HINDSIGHT_EMBEDDING_API_KEY"),
+        (404, EmbeddingDenied, "HINDSIGHT_EMBEDDING_BASE_URL"),
         (429, EmbeddingUnavailable, "try again later"),
         (500, EmbeddingUnavailable, "Try again later"),
         (503, EmbeddingUnavailable, "Try again later"),

@@ -78,7 +78,7 @@ def test_a_transcript_comes_in_as_it_was_said_and_is_ready_to_be_distilled(
     )
     assert all(one["closed_at"] and one["due_at"] for one in sessions)
     assert db.one("distil_waiting", bank=bank) == {"sessions": 2, "turns": 3}
-    assert "记住：端口是 49222 🚀" in db.contents(bank, "端口")
+    assert "端口是 49222 🚀" in db.contents(bank, "端口")
 
 
 def test_the_same_transcript_imported_twice_makes_no_second_copy(
@@ -224,8 +224,9 @@ def test_an_import_that_is_killed_again_and_again_loses_no_turn_and_doubles_none
 ) -> None:
     lines = [own(f"{number} 记住 {number % 7}", session_id=f"s{number % 90}") for number in range(9000)]
     path = write(tmp_path / "talk.jsonl", *lines)
-    for part in (1, 4000, 7000):
-        assert hindsight.killed_when(lambda part=part: len(turns(db, bank)) >= part, "import", path)
+    kept = "SELECT turns FROM hindsight.status() WHERE bank = %s"
+    for part in (1, 2000, 4000):
+        assert hindsight.killed_when(lambda part=part: db.value(kept, (bank,)) >= part, "import", path)
     assert len(turns(db, bank)) < len(lines)
     assert hindsight("import", path).code == 0
     assert sorted(content for _, _, content in said(db, bank)) == sorted(line["content"] for line in lines)
@@ -497,6 +498,32 @@ def test_memories_come_in_by_our_own_lines_too(db: Database, bank: str, hindsigh
     assert (found["type"], found["tags"], found["occurred_at"].year) == ("decision", ["project"], 2026)
 
 
+def test_a_turn_that_the_bank_refuses_is_named_and_left_out_and_the_rest_comes_in(
+    db: Database, bank: str, hindsight: CommandLine, tmp_path: Path
+) -> None:
+    db.call("set_redaction", bank=bank, policy="refuse")
+    path = write(tmp_path / "t.jsonl", own("I like tea."), own("密码是 hunter2-Pa55"), own("我也喜欢咖啡"))
+    assert hindsight("import", path).code == 2
+    ran = hindsight("import", path, "--skip-bad", "--json")
+    assert (ran.code, ran.json["turns"]) == (1, {"logged already": 1, "logged": 1})
+    assert "line 2" in ran.err
+    assert "hunter2" not in ran.err
+    assert [content for *_, content in said(db, bank)] == ["I like tea.", "我也喜欢咖啡"]
+
+
+def test_a_memory_with_a_secret_in_it_is_known_again_and_stays_forgotten(
+    db: Database, bank: str, hindsight: CommandLine, tmp_path: Path
+) -> None:
+    path = write(
+        tmp_path / "m.jsonl", {"id": "7", "memory": "root的密码是 Sup3rS3cret9"}, {"id": "8", "memory": "I like tea."}
+    )
+    assert hindsight("import", path, "--json").json["memories"] == {"stored": 2}
+    assert hindsight("import", path, "--json").json["memories"] == {"there already": 2}
+    (masked,) = [one for one in memories(db, bank) if "[password:1]" in one["content"]]
+    db.call("forget", bank=bank, memory_id=masked["memory_id"], reason="not any more")
+    assert hindsight("import", path, "--json").json["memories"] == {"there already": 2}
+
+
 # ---- LoCoMo --------------------------------------------------------------------------------------------
 
 
@@ -544,7 +571,12 @@ def test_an_export_holds_every_row_of_the_bank_and_none_of_another(
         db.rows("INSERT INTO hindsight.memory_turn VALUES (%s, %s, %s, 1)", (bank_id, second, mark))
         db.rows("INSERT INTO hindsight.turn_archive VALUES (%s, '2026-01-01', %s, 1, '')", (bank_id, mark))
         db.rows("INSERT INTO hindsight.session_archive VALUES (%s, %s, '2026-01-01', '{7}', '{1}')", (bank_id, mark))
+        db.call("note_usage", bank=name, purpose="distil", model=mark)
         db.call("maintain", bank=name)
+        db.rows(
+            "INSERT INTO hindsight.next_embedding (bank_id, memory_id, model_id, digest) VALUES (%s, %s, 1, '')",
+            (bank_id, second),
+        )
     assert hindsight("export", "all.jsonl").code == 0
     rows = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
     every = db.rows(

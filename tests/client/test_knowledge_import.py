@@ -305,3 +305,20 @@ def test_the_same_passage_in_two_documents_is_one_memory(
     assert len(live(db, bank)) == 1
     (one,) = live(db, bank).values()
     assert one["metadata"]["document"] == "b.md"
+
+
+def test_a_passage_with_a_secret_in_it_is_known_again_and_stays_forgotten(
+    db: Database, bank: str, hindsight: CommandLine, tmp_path: Path
+) -> None:
+    path = tmp_path / "数据库.md"
+    text = "# 数据库\n\n连接 postgresql://admin:{}@db.example.com/app，然后执行迁移。\n\n# Backup\n\nAt 3 in the morning.\n"
+    path.write_text(text.format("Sup3rS3cret9"))
+    assert imported(hindsight, "数据库.md") == {"数据库.md": {"stored": 2}}
+    before = live(db, bank)
+    path.write_text(text.format("An0therS3cret"))  # what is kept of it is the same
+    assert imported(hindsight, "数据库.md") == {"数据库.md": {"unchanged": 2}}
+    assert live(db, bank) == before
+    (masked,) = [row for row in before.values() if "[password:1]" in row["content"]]
+    db.call("forget", bank=bank, memory_id=masked["memory_id"], reason="not any more")
+    assert imported(hindsight, "数据库.md") == {"数据库.md": {"unchanged": 1, "left out: somebody forgot it": 1}}
+    assert len(live(db, bank)) == 1

@@ -121,10 +121,89 @@ async def test_a_login_that_may_only_read_does_no_work_and_says_so(
     url = fresh_url.replace("postgres@", "reading_worker@")
     async with await AsyncHindsight.connect(url, settings=WORDS_ONLY) as reader:
         with caplog.at_level("INFO", "hindsight.worker"):
-            await asyncio.wait_for(
-                Worker(reader, WORDS_ONLY)._forever("distil", Worker(reader, WORDS_ONLY)._distil_one), 5
-            )
-    assert "this login does not distil" in caplog.text
+            worker = Worker(reader, WORDS_ONLY)
+            task = asyncio.create_task(worker.run())
+
+            async def said() -> bool:
+                return "this login does not distil" in caplog.text
+
+            await until(said)
+            worker.end()
+            await asyncio.wait_for(task, 5)
+    assert caplog.text.count("this login does not distil") == WORDS_ONLY.worker_sessions  # once, not at each look
+
+
+async def test_one_connection_in_the_pool_is_enough(fresh_url: str) -> None:
+    settings = Settings(embedding_provider="none", worker=True, worker_poll=3600, pool_size=1)
+    async with await AsyncHindsight.connect(fresh_url, settings=settings) as client:
+        await client.create_bank("alice")
+        async with working(client, settings):
+            await asyncio.sleep(0.3)  # it has looked, and waits for word of new work
+            await client.log_turn("alice", "s1", "user", "记住：测试环境的SSH端口是49222")
+
+            async def remembered() -> bool:
+                return len(await client.recall("alice", "SSH端口")) == 1
+
+            await until(remembered, 5)
+
+
+async def test_it_is_told_of_work_again_once_the_database_is_back(client: AsyncHindsight, fresh_url: str) -> None:
+    listening = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen %%hindsight_work%%'"
+    database = Database(fresh_url)
+
+    async def listens() -> bool:
+        return len(database.rows(listening)) == 1
+
+    async with working(client, WORDS_ONLY):
+        await until(listens)
+        (first,) = database.rows(listening)
+        others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        database.rows(others)
+
+        async def listens_anew() -> bool:
+            return [row for row in database.rows(listening) if row != first] != []
+
+        await until(listens_anew)
+        database.call(
+            "log_turn", bank="alice", session_id="s1", role="user", content="Remember that the SSH port is 2222."
+        )
+
+        async def distilled() -> bool:
+            return database.contents("alice", "SSH port") != []
+
+        await until(distilled)
+    database.close()
+
+
+async def test_a_text_that_the_model_refuses_is_not_sent_at_every_look_and_another_bank_is_embedded(
+    fresh_url: str,
+) -> None:
+    def refusing(request: Any) -> Reply:
+        endpoint.replies.append(refusing)
+        if any("unspeakable" in text for text in request.body["input"]):
+            return Reply.error(400)
+        return Reply.vectors([[1.0, 0, 0, 0, 0, 0, 0, 0] for _ in request.body["input"]])
+
+    with ScriptedEndpoint() as endpoint:
+        endpoint.replies.append(refusing)
+        settings = Settings(
+            embedding_provider="openai", embedding_base_url=endpoint.url, embedding_model="m", embedding_dimensions=8,
+            embedding_retries=0, worker=True, worker_poll=0.05,
+        )  # fmt: skip
+        async with await AsyncHindsight.connect(fresh_url, settings=settings) as client:
+            database = Database(fresh_url)
+            for bank, content in (("alice", "An unspeakable port is 2222."), ("bob", "The SSH port is 2222.")):
+                await client.create_bank(bank)
+                database.call("store", bank=bank, content=content)
+            database.close()
+            async with working(client, settings):
+
+                async def embedded() -> bool:
+                    return [bank.unembedded for bank in await client.status()] == [1, 0]
+
+                await until(embedded)
+                await asyncio.sleep(0.5)
+            assert sum("unspeakable" in str(request.body["input"]) for request in endpoint.requests) == 1
 
 
 def test_the_command_does_what_is_due_and_ends(fresh_url: str) -> None:

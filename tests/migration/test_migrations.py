@@ -212,7 +212,7 @@ def test_everything_public_is_described(db: Database) -> None:
         SELECT p.oid::regprocedure::text AS item FROM pg_proc p
           WHERE p.pronamespace = 'hindsight'::regnamespace AND p.proname !~ '^_' AND obj_description(p.oid) IS NULL
         UNION ALL SELECT c.relname FROM pg_class c
-          WHERE c.relnamespace = 'hindsight'::regnamespace AND c.relkind IN ('r', 'v') AND obj_description(c.oid) IS NULL
+          WHERE c.relnamespace = 'hindsight'::regnamespace AND c.relkind IN ('r', 'p', 'v') AND NOT c.relispartition AND obj_description(c.oid) IS NULL
             AND c.relname <> 'alembic_version'
     """)
     assert missing == []

@@ -6,6 +6,8 @@ import time
 
 from processes import start_http
 
+from tests.endpoint import ScriptedEndpoint
+
 
 def test_what_was_said_is_kept_distilled_by_the_server_and_cited(fresh_url, directory):
     server = start_http(directory, database_url=fresh_url, bank="alice", worker="true", worker_poll="0.05")
@@ -52,3 +54,24 @@ def test_bad_turns_are_refused_with_what_is_right(http, bank):
         assert told.status == 400, turns
     assert "turn_id" in told.error["hint"]
     assert http.ask("POST", f"/api/session/nobody/close?bank={bank}").status == 404
+
+
+def test_a_language_model_that_hangs_does_not_keep_the_server_from_ending(fresh_url, directory):
+    with ScriptedEndpoint() as endpoint:
+        endpoint.delay = 100
+        model = {"llm_base_url": endpoint.url, "llm_model": "m"}
+        server = start_http(directory, database_url=fresh_url, bank="alice", worker="true", worker_poll="0.05", **model)
+        turn = {"role": "user", "content": "Remember that the SSH port is 2222."}
+        server.ask("POST", "/api/turns", {"session_id": "s1", "turns": [turn]})
+        deadline = time.monotonic() + 20
+        while not endpoint.requests and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert endpoint.requests
+        assert server.end() == 0  # within 20 seconds, of which it is patient for 10
+
+
+def test_a_session_may_have_a_slash_in_its_id(http, bank):
+    path = f"/api/session/conv-26%2Fsession_1/desk?bank={bank}"
+    assert http.ask("POST", path, {"key": "plan", "value": "步骤二"}).status == 200
+    assert http.ask("GET", path).json["values"] == {"plan": "步骤二"}
+    assert http.ask("POST", f"/api/session/conv-26/session_1/close?bank={bank}").json["state"] == "closed"

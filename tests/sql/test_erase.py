@@ -149,7 +149,7 @@ class TestErasingAMemory:
         db.call("log_turn", bank=bank, session_id="s1", role="user", content=f"I say: {earlier}")
         db.call("update_memory", bank=bank, memory_id=memory_id, content=content)
         assert erase(db, bank, memory_id) == {
-            "memories": 1, "versions": 1, "events": 2, "turns": 1, "links": 0, "recalls": 0, "contexts": 0, "words": 0,
+            "memories": 1, "versions": 1, "events": 2, "turns": 1, "links": 0, "recalls": 0, "working values": 0, "contexts": 0, "words": 0,
             "queries": 0,
         }  # fmt: skip
         assert places(db, content, earlier, *digests(db, content), *digests(db, earlier)) == set()
@@ -436,7 +436,9 @@ class TestErasingABank:
             (f"erased-{bank_id}",),
         )
         assert (receipt["action"], receipt["principal"], receipt["reason"]) == ("erase_bank", "postgres", REASON)
-        assert receipt["after"] == {"bank_id": bank_id, "rows": counts}
+        archives = ["not erased, to be looked through: old.jsonl.gz"]
+        rows = {table: count for table, count in counts.items() if table not in archives}
+        assert receipt["after"] == {"bank_id": bank_id, "rows": rows, "archives": archives}
         assert (receipt["description"], receipt["model_id"]) == (None, None)
         db.close()
 

@@ -55,6 +55,7 @@ def contents(db: Database, content: str, *before: str, role: str = "user") -> li
         ("I can't stand cilantro.", "preference", None),
         ("我受不了香菜。", "preference", None),
         ("Remind me to renew the certificate before 3 May.", "todo", None),
+        ("I need to rotate the TLS certificate before March 1st.", "todo", None),
         ("提醒我5月3号之前续证书。", "todo", None),
         ("From now on answer me in German.", "preference", "user.language"),
         ("以后都用中文回答我。", "preference", "user.language"),
@@ -142,6 +143,25 @@ def test_the_cure_that_is_told_counts_before_the_advice(db: Database) -> None:
     assert found == f"{problem} Solution: A new token solved it."
     (found,) = contents(db, "换了新令牌就好了。", "下载制品返回 403。", "检查一下代理。")
     assert found == "下载制品返回 403。解决方法：换了新令牌就好了。"
+
+
+@pytest.mark.parametrize("thanks", ["That fixed it, thank you!", "That worked, thanks!", "Great, that did the trick."])
+def test_a_cure_that_is_only_thanked_for_is_the_one_that_was_advised_for_the_error_as_it_was_told(
+    db: Database, thanks: str
+) -> None:
+    problem = "Docker Desktop won't start. It says 'virtualization support not detected'."
+    advice = "Enable virtualization (VT-x) in the BIOS and reboot."
+    assert contents(db, thanks, problem, advice) == [f"{problem} Solution: {advice}"]
+    assert contents(db, "Enabling VT-x in the BIOS fixed it.", problem, advice) == [
+        f"{problem} Solution: Enabling VT-x in the BIOS fixed it."
+    ]
+
+
+def test_a_cure_in_chinese_is_told_once_with_the_error(db: Database) -> None:
+    problem = "Docker 启动不了。提示 virtualization support not detected"
+    assert contents(db, "解决了，开启BIOS虚拟化之后就好了", problem, "请进入BIOS开启虚拟化后重启。") == [
+        f"{problem}。解决方法：开启BIOS虚拟化之后就好了"
+    ]
 
 
 def test_a_choice_is_kept_with_what_was_chosen(db: Database) -> None:

@@ -326,3 +326,79 @@ def test_memories_are_stored_in_the_name_of_whoever_logged_the_session(db: Datab
     (told,) = finish(db, claim(db, bank), {"content": "The SSH port is 2222.", "source": "user", "turns": [1]})
     assert db.call("history", bank=bank, memory_id=told["memory_id"])[0]["principal"] == "agent-7"
     assert db.value("SELECT hindsight.principal()") != "agent-7"
+
+
+@pytest.mark.parametrize("policy", ["mask", "refuse"])
+@pytest.mark.parametrize("session_id", ["+86 138 1234 5678", "alice@example.com", "x" * 200, "会话\n1"])
+def test_a_session_is_summarised_whatever_its_id(db: Database, bank: str, policy: str, session_id: str) -> None:
+    db.call("set_redaction", bank=bank, policy=policy)
+    say(db, bank, "Remember that host web-7 is in rack 9.", "我决定以后都用Go写解析器", session_id=session_id)
+    db.call("close_session", bank=bank, session_id=session_id)
+    db.call("distil_waiting", bank=bank)
+    types = [row["type"] for row in db.call("state", bank=bank)]
+    assert sorted(types) == ["decision", "fact", "summary"]
+    assert db.call("queue", bank=bank) == []
+
+
+def test_a_secret_of_an_earlier_policy_costs_no_memory_beside_it(db: Database, bank: str) -> None:
+    db.call("set_redaction", bank=bank, policy="off")
+    say(db, bank, "记住：web-1的密码是 hunter2-Pa55", "Remember that my cat is called Mimi.")
+    db.call("close_session", bank=bank, session_id="s1")
+    db.call("set_redaction", bank=bank, policy="refuse")
+    claimed = claim(db, bank)
+    found = db.value("SELECT hindsight.extract_turns(%s, %s)", (json.dumps(claimed["turns"]), "[]"))
+    claimed["summary"] = "The password: hunter2-Pa55 is for web-1."
+    kept = db.rows(
+        "SELECT * FROM hindsight.distil(%s, %s, %s, %s, %s, true, %s)",
+        (
+            bank,
+            "s1",
+            claimed["claim"],
+            [t["sequence"] for t in claimed["turns"]],
+            json.dumps(found),
+            claimed["summary"],
+        ),
+    )
+    assert sorted(row["outcome"] for row in kept) == [
+        "refused",
+        "refused",
+        "stored",
+    ]  # the memory, the summary; the cat
+    assert db.contents(bank, "cat") == ["my cat is called Mimi."]
+    assert db.call("queue", bank=bank) == []
+    trail = db.rows("SELECT * FROM hindsight.memory WHERE context LIKE '%%hunter2%%'")
+    assert trail == []
+    assert not any("hunter2" in str(row["reasons"]) for row in kept)
+
+
+def test_a_session_whose_worker_is_gone_is_nobodys_once_its_bank_distils_no_more(db: Database, bank: str) -> None:
+    say(db, bank, "记住：SSH端口是49222")
+    claim(db, bank, lease="1 second")
+    db.call("set_distilling", bank=bank, mode="off")
+    db.rows("SELECT pg_sleep(1.1)")
+    assert db.call("claim_session", bank=bank) == []
+    db.call("set_distilling", bank=bank, mode="auto")
+    assert claim(db, bank)["session_id"] == "s1"
+
+
+def test_a_service_that_acts_for_nobody_may_claim_of_a_bank_that_it_names(
+    db: Database, bank: str, login: Any, shared_url: str
+) -> None:
+    say(db, bank, "Remember that the SSH port is 2222.")
+    service = Database(login(shared_url, "hindsight_app"))
+    assert claim(service, bank)["session_id"] == "s1"
+    service.rows("SELECT set_config('hindsight.principal', 'stranger', false)")
+    with pytest.raises(psycopg.Error, match="unknown bank"):
+        claim(service, bank)
+    service.close()
+
+
+def test_turns_that_follow_a_failure_do_not_hurry_the_next_attempt(db: Database, bank: str) -> None:
+    say(db, bank, "Remember that the SSH port is 2222.")
+    claimed = claim(db, bank)
+    release = "SELECT hindsight.release_session(%s, 's1', %s, 'answered 429')"
+    at = next(iter(db.rows(release, (bank, claimed["claim"]))[0].values()))
+    say(db, bank, "记住：SSH端口是49222", "a", "b", "c")
+    (waiting,) = db.call("queue", bank=bank)
+    assert (waiting["state"], waiting["waiting"], waiting["due_at"]) == ("failed", 5, at)
+    assert db.call("claim_session", bank=bank) == []

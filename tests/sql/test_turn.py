@@ -1,5 +1,7 @@
 """Turns: what was said, kept as it was said."""
 
+import json
+
 import psycopg
 import pytest
 
@@ -55,6 +57,20 @@ def test_bad_input_is_refused(db: Database, bank: str, arguments: dict[str, obje
     with pytest.raises(psycopg.Error) as caught:
         log(db, bank, **arguments)  # type: ignore[arg-type]
     assert caught.value.sqlstate == sqlstate
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        {"role": "user", "content": [{"type": "text", "text": "我喜欢茶"}]},
+        {"role": ["user"], "content": "I like tea."},
+        {"role": "user", "content": {"text": "I like tea."}},
+    ],
+)
+def test_content_in_parts_is_refused_and_not_kept_as_json(db: Database, bank: str, turn: dict[str, object]) -> None:
+    with pytest.raises(psycopg.Error, match="must be a text") as caught:
+        db.call("log_turns", bank=bank, session_id="s1", turns=json.dumps([turn]))
+    assert caught.value.sqlstate == "HM004"
 
 
 def test_a_turn_of_tool_calls_alone_needs_no_words(db: Database, bank: str) -> None:

@@ -26,7 +26,8 @@ RETURN CASE kind
     '|summari[sz]e|shorten|keep|change|rename|book|cancel|tell'
     '|help|check|try|take|correct|quiz|let me|ship|do(?! not)|do not (?:worry|bother|stop)|go|create|delete|remove|update'
     '|convert|rewrite|format|find|search|look|open|read'
-    '|compare|generate|continue|scale|double-check|drop|less|more|another|no need|i want you|i want to|i would like|i need'
+    '|compare|generate|continue|scale|double-check|drop|less|more|another|no need|i want you|i want to|i would like'
+    '|i need(?! to (?!know|see|understand|find|figure|get|write))'
     '|i am looking for|looking for|set up|tighten|start'
     '|stop|sort|count|pick|recommend|suggest|feel free) '
 
@@ -63,7 +64,7 @@ RETURN CASE kind
 
   -- It works now.
   WHEN 'solved' THEN
-    ' (?:that (?:did|fixed|solved|was) it|(?:works?|worked|fine|starts?|green|passes?|good|runs) (?:like a charm )?(?:now'
+    ' (?:that (?:(?:did|fixed|solved|was) it|worked)|(?:works?|worked|fine|starts?|green|passes?|good|runs) (?:like a charm )?(?:now'
     '|again)|works like a charm|fixed (?:it|by|with|now)'
     '|solved (?:it|by)|(?:it|they|that|everything|all) (?:works|passes|passed|pass|prints fine)|was it|did the trick|resolved'
     '|(?:cause|culprit|fix) (?:was|is)'

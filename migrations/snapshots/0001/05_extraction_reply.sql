@@ -21,17 +21,20 @@ RETURN (
   SELECT CASE WHEN hindsight._is_question(hindsight._plain(s.sentence)) AND pg_catalog.length(s.sentence) <= 200 THEN s.sentence END
   FROM hindsight._sentences(pg_catalog."right"(turn, 2000)) AS s ORDER BY s.place DESC LIMIT 1);
 
--- _problem_in: the last sentence of the last turns that tells of a problem, or NULL.
+-- _problem_in: the first sentence of the last turns that tells of a problem, with what follows it of the message ("It says …"), or NULL.
 CREATE OR REPLACE FUNCTION hindsight._problem_in(turns text[])
   RETURNS text
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (
-  SELECT hindsight._clipped(hindsight._without_opening(s.sentence), 200)
-  FROM pg_catalog.unnest(turns) WITH ORDINALITY AS t(content, place)
-  CROSS JOIN LATERAL hindsight._sentences(pg_catalog."right"(t.content, 2000)) AS s
-  CROSS JOIN LATERAL hindsight._plain(s.sentence) AS plain
+  SELECT hindsight._clipped(CASE WHEN t.following ~* '^(?:it|this) (?:says|reads|prints|shows)|^(?:the )?(?:error|message)|^(?:报错|提示|显示|错误|它说|说是)'
+                                 THEN hindsight._joined(hindsight._without_opening(t.sentence), t.following)
+                                 ELSE hindsight._without_opening(t.sentence) END, 300)
+  FROM (SELECT t.place AS turn, s.place, s.sentence, pg_catalog.lead(s.sentence) OVER (PARTITION BY t.place ORDER BY s.place) AS following
+        FROM pg_catalog.unnest(turns) WITH ORDINALITY AS t(content, place)
+        CROSS JOIN LATERAL hindsight._sentences(pg_catalog."right"(t.content, 2000)) AS s) AS t
+  CROSS JOIN LATERAL hindsight._plain(t.sentence) AS plain
   WHERE hindsight._shows(plain, hindsight._is_chinese(plain), 'problem')
-  ORDER BY t.place, s.place LIMIT 1);
+  ORDER BY t.turn, t.place LIMIT 1);
 
 -- _solved: a problem with its cure, as one text: what the sentence says of the cure, or else what the turn before said to do.
 -- NULL: it is not said what the cure was.
@@ -40,8 +43,12 @@ CREATE OR REPLACE FUNCTION hindsight._solved(problem text, sentence text, plain 
   LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
 AS $$
 DECLARE
-  says_how constant boolean := pg_catalog.octet_length(plain) > 14 AND hindsight._shows(plain, hindsight._is_chinese(plain), 'tells how');
-  cure constant text := CASE WHEN says_how THEN hindsight._without_opening(sentence) ELSE hindsight._advice_in(last) END;
+  says_how constant boolean := pg_catalog.octet_length(plain) > 14 AND hindsight._shows(plain, hindsight._is_chinese(plain), 'tells how')
+    AND plain !~ ' (?:that|this|it) (?:fixed|solved) it (?!by |with |because )'; -- what that was, stands in the turn before
+  cure constant text := CASE
+    WHEN says_how THEN pg_catalog.regexp_replace(hindsight._without_opening(sentence),
+      '^(?:问题)?(?:已经?|都)?(?:解决|搞定|修好|好|可以)了[,，。!！]\s*(?=.)', '')
+    ELSE hindsight._advice_in(last) END;
 BEGIN
   RETURN CASE
     WHEN cure IS NULL THEN NULL

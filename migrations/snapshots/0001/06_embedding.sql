@@ -201,7 +201,7 @@ COMMENT ON FUNCTION hindsight.set_embeddings(text, uuid[], integer[], vector[], 
   'Gives memories the embeddings of those versions of their contents; returns how many took them, the others had changed.';
 
 -- embeddings_failed: gives claimed memories back with the reason why they could not be embedded; nobody is given them for so many
--- seconds, doubled at each failure, up to a week. They are found by their words meanwhile. Returns how many.
+-- seconds, doubled at each failure, up to 720 times that, and a week. They are found by their words meanwhile. Returns how many.
 -- Raises HM001, HM003, HM004, HM005, HM011, HM012.
 CREATE OR REPLACE FUNCTION hindsight.embeddings_failed(
   bank text, memory_ids uuid[], error text, seconds double precision DEFAULT 3600, model text DEFAULT NULL)
@@ -222,7 +222,7 @@ BEGIN
   SELECT t.* INTO target FROM _embedding_target(_open_bank(bank, 'writer'), model) AS t;
   UPDATE next_embedding AS n
     SET is_claimed = false, attempts = n.attempts + 1, last_error = left(error, 500),
-        not_before = clock_timestamp() + make_interval(secs => least(embeddings_failed.seconds * 2 ^ least(n.attempts, 20), 604800))
+        not_before = clock_timestamp() + make_interval(secs => least(embeddings_failed.seconds * least(2 ^ least(n.attempts, 20), 720), 604800))
     WHERE n.bank_id = (target.opened).bank_id AND n.memory_id = ANY (memory_ids) AND n.model_id = (target.used).model_id
       AND n.embedding IS NULL;
   GET DIAGNOSTICS noted = ROW_COUNT;

@@ -3,10 +3,16 @@
 
 -- _month: the first day of a month and of the next, in UTC.
 CREATE OR REPLACE FUNCTION hindsight._month(month date, OUT since timestamptz, OUT until timestamptz)
-  LANGUAGE sql STABLE
+  LANGUAGE plpgsql STABLE
 AS $$
-  SELECT pg_catalog.date_trunc('month', month::timestamp) AT TIME ZONE 'UTC',
-         (pg_catalog.date_trunc('month', month::timestamp) + interval '1 month') AT TIME ZONE 'UTC'
+BEGIN
+  IF NOT month BETWEEN '1970-01-01' AND '9999-01-01' THEN
+    RAISE EXCEPTION 'month must lie between 1970 and 9999, got %', month
+      USING ERRCODE = 'HM004', HINT = 'Any day of the month: 2026-03-01.';
+  END IF;
+  since := pg_catalog.date_trunc('month', month::timestamp) AT TIME ZONE 'UTC';
+  until := (pg_catalog.date_trunc('month', month::timestamp) + interval '1 month') AT TIME ZONE 'UTC';
+END
 $$;
 
 -- _turn_line: a turn as it stands in an archive. Its times depend on the session's zone: who calls this has set UTC.

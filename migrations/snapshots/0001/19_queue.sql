@@ -60,12 +60,12 @@ BEGIN
       USING ERRCODE = 'HM004', HINT = 'It is how long a session is yours if you are not heard of: 5 minutes by default.';
   END IF;
   IF claim_session.bank IS NOT NULL THEN
-    only_bank := (_open_bank(claim_session.bank, CASE WHEN _works_everywhere() THEN 'reader' ELSE 'writer' END)).bank_id;
+    only_bank := (_open_for_work(claim_session.bank)).bank_id;
   END IF;
   SELECT s.* INTO due FROM session AS s
     WHERE s.due_at <= at AND (only_bank IS NULL OR s.bank_id = only_bank)
-      AND (claim_session.modes IS NULL
-           OR EXISTS (SELECT FROM bank AS b WHERE b.bank_id = s.bank_id AND b.distil_mode = ANY (claim_session.modes)))
+      AND EXISTS (SELECT FROM bank AS b WHERE b.bank_id = s.bank_id AND b.distil_mode <> 'off'
+                  AND (claim_session.modes IS NULL OR b.distil_mode = ANY (claim_session.modes)))
       AND (_works_everywhere() OR EXISTS (SELECT FROM access AS a
                                           WHERE a.bank_id = s.bank_id AND a.principal = principal() AND a.rights IN ('writer', 'owner')))
     ORDER BY s.due_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
@@ -218,7 +218,7 @@ DECLARE
 BEGIN
   UPDATE session AS s SET due_at = clock_timestamp(), attempts = 0
     WHERE s.bank_id = opened.bank_id AND s.claim IS NULL AND opened.distil_mode <> 'off'
-      AND (s.waiting > 0 OR s.last_error IS NOT NULL)
+      AND (s.waiting > 0 OR s.due_at IS NOT NULL)
       AND CASE WHEN retry.session_id IS NULL THEN s.last_error IS NOT NULL ELSE s.session_id = retry.session_id END;
   GET DIAGNOSTICS retried = ROW_COUNT;
   IF retried > 0 THEN
