@@ -162,8 +162,9 @@ $$;
 
 -- _merge: the same was said again: confirms the memory that holds it, and unites what the two say about it. Confidence rises
 -- by what is evidence: other words from another conversation raise it, each time by less; the same words do not, but for a
--- user, document or tool that is surer (is_sure: a confidence was given); an echo of what was recalled never does, nor does a tool or
--- document that the same principal brings again. What the screen holds adds nothing to a memory; and what it held is believed when a user says it.
+-- user, document or tool that is surer (is_sure: a confidence was given); an echo of what was recalled never does, nor does a
+-- tool or document that the same principal brings again. What the screen holds adds nothing to a memory; and what it held is
+-- believed when a user says it.
 CREATE OR REPLACE FUNCTION hindsight._merge(
   held hindsight.memory, again hindsight.memory, is_sure boolean, OUT reasons text[], OUT superseded_id uuid)
   LANGUAGE plpgsql VOLATILE
@@ -228,7 +229,8 @@ BEGIN
   ELSIF held.pending_reason IS NOT NULL THEN
     reasons := reasons || ('still pending: ' || held.pending_reason);
   END IF;
-  IF held.pending_reason IS NULL AND held.confirmations >= 1 AND held.digest <> again.digest AND hindsight._is_evidence_once(again)
+  IF held.pending_reason IS NULL AND held.confirmations >= 1 AND held.digest <> again.digest
+     AND hindsight._is_evidence_once(again)
      AND again.source IS NOT DISTINCT FROM held.source AND held.created_at > pg_catalog.clock_timestamp() - interval '10 minutes'
      AND (SELECT b.screening FROM hindsight.bank AS b WHERE b.bank_id = held.bank_id)
      AND NOT hindsight._was_released(held.bank_id, held.digest) THEN

@@ -173,7 +173,8 @@ BEGIN
   END IF;
   IF opened.screening AND (changed.content <> held.content OR changed.context IS DISTINCT FROM held.context) THEN
     held_back := coalesce(CASE WHEN changed.content <> held.content THEN _suspicion(changed.content, changed.source) END,
-                          CASE WHEN changed.context IS DISTINCT FROM held.context THEN _suspicion(changed.context, changed.source) END);
+                          CASE WHEN changed.context IS DISTINCT FROM held.context
+                               THEN _suspicion(changed.context, changed.source) END);
     IF held_back IS NOT NULL THEN
       changed.pending_reason := _screened() || held_back;
       reason := concat_ws('; ', reason, changed.pending_reason);

@@ -154,8 +154,9 @@ $$;
 -- _contest_slot: who holds a slot after a challenge. holder_id is NULL: the challenger may take it, since it was free, or its
 -- holder is superseded now (superseded_id; the challenger is believed from superseded_at on). Otherwise the holder keeps
 -- it, by the policy of the challenger's type, and the challenger was true until valid_to, if it was ever true.
--- What was inferred never takes the place of what was said; and of what was said with another version the newer one follows. Nor does
--- a less trusted source take the place of what a more trusted one said, whatever the policy (is_distrusted): somebody is to confirm it.
+-- What was inferred never takes the place of what was said; and of what was said with another version the newer one follows.
+-- Nor does a less trusted source take the place of what a more trusted one said, whatever the policy (is_distrusted): somebody
+-- is to confirm it.
 CREATE OR REPLACE FUNCTION hindsight._contest_slot(
   challenger hindsight.memory, said_at timestamptz,
   OUT holder_id uuid, OUT superseded_id uuid, OUT superseded_at timestamptz, OUT valid_to timestamptz, OUT reason text,
@@ -203,7 +204,8 @@ BEGIN
   reason := pg_catalog.format(reason, challenger.slot);
   IF NOT wins THEN
     holder_id := holder.memory_id;
-    IF NOT is_distrusted AND keeps_history AND said_at < held_since AND (holder.type = 'hypothesis') = (challenger.type = 'hypothesis') THEN
+    IF NOT is_distrusted AND keeps_history AND said_at < held_since
+       AND (holder.type = 'hypothesis') = (challenger.type = 'hypothesis') THEN
       valid_to := hindsight._begin_of_next(challenger, said_at, held_since);
     END IF;
     RETURN;

@@ -14,8 +14,8 @@ CREATE OR REPLACE FUNCTION hindsight._trust_weight(source text)
 RETURN CASE source WHEN 'user' THEN 1 WHEN 'document' THEN 0.98 WHEN 'tool' THEN 0.96 WHEN 'inferred' THEN 0.94 ELSE 0.92 END;
 
 -- set_screening: whether what is stored in this bank from now on is screened: held as pending when it looks planted, when it
--- contradicts what a more trusted source said, or when it is one claim again and again. Off is for measuring, and for banks in which only people write.
--- Raises HM001, HM003 (not an owner), HM004.
+-- contradicts what a more trusted source said, or when it is one claim again and again. Off is for measuring, and for banks in
+-- which only people write. Raises HM001, HM003 (not an owner), HM004.
 CREATE OR REPLACE FUNCTION hindsight.set_screening(bank text, screening boolean)
   RETURNS void
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -29,10 +29,12 @@ BEGIN
     RAISE EXCEPTION 'screening must be on or off, got NULL' USING ERRCODE = 'HM004', HINT = 'Give true or false.';
   END IF;
   UPDATE bank AS b SET screening = set_screening.screening WHERE b.bank_id = opened.bank_id;
-  PERFORM _leave_event(opened.bank_id, 'set_screening', NULL, NULL, NULL, jsonb_build_object('screening', set_screening.screening));
+  PERFORM _leave_event(opened.bank_id, 'set_screening', NULL, NULL, NULL,
+                       jsonb_build_object('screening', set_screening.screening));
 END
 $$;
-COMMENT ON FUNCTION hindsight.set_screening(text, boolean) IS 'Whether what is stored in a bank is screened for what looks planted.';
+COMMENT ON FUNCTION hindsight.set_screening(text, boolean) IS
+  'Whether what is stored in a bank is screened for what looks planted.';
 
 -- screening: whether a bank screens what is stored. Raises HM001.
 CREATE OR REPLACE FUNCTION hindsight.screening(bank text)
@@ -56,14 +58,16 @@ CREATE OR REPLACE FUNCTION hindsight._screened()
 CREATE OR REPLACE FUNCTION hindsight._contradicts_trusted()
   RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'contradicts what a more trusted source said';
 
--- _is_evidence_once: whether it is suspicious when a memory's source says the same three times in ten minutes in other words: a tool or document
--- has no reason to. An agent that names no source may well store a preference again and again; it is asked about numbers and addresses only.
+-- _is_evidence_once: whether it is suspicious when a memory's source says the same three times in ten minutes in other words: a
+-- tool or document has no reason to. An agent that names no source may well store a preference again and again; it is asked
+-- about numbers and addresses only.
 CREATE OR REPLACE FUNCTION hindsight._is_evidence_once(m hindsight.memory)
   RETURNS boolean
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN m.source IN ('tool', 'document') OR (m.source IS NULL AND m.content ~ '\d|[a-z]\.[a-z]{2}');
 
--- _one_claim: why memories are pending of which a tool or a document has said the same three times in ten minutes, in other words.
+-- _one_claim: why memories are pending of which a tool or a document has said the same three times in ten minutes, in other
+-- words.
 CREATE OR REPLACE FUNCTION hindsight._one_claim()
   RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN hindsight._screened() || 'one claim again and again, in other words';
 
@@ -77,10 +81,11 @@ RETURN EXISTS (
     AND e.memory_id IN (SELECT m.memory_id FROM hindsight.current_memory AS m WHERE m.bank_id = of_bank AND m.digest = of_digest
                         UNION ALL
                         SELECT m.memory_id FROM hindsight.memory AS m
-                        WHERE m.bank_id = of_bank AND m.digest = of_digest AND (m.deleted_at IS NOT NULL OR m.superseded_by IS NOT NULL)));
+                        WHERE m.bank_id = of_bank AND m.digest = of_digest
+                          AND (m.deleted_at IS NOT NULL OR m.superseded_by IS NOT NULL)));
 
--- _is_own_repetition: whether what says again what a memory holds comes from nobody else than before: the same principal stored it, and no
--- user said it. That is no second witness.
+-- _is_own_repetition: whether what says again what a memory holds comes from nobody else than before: the same principal stored
+-- it, and no user said it. That is no second witness.
 CREATE OR REPLACE FUNCTION hindsight._is_own_repetition(held hindsight.memory, again hindsight.memory)
   RETURNS boolean
   LANGUAGE sql STABLE
@@ -93,16 +98,5 @@ RETURN again.source IN ('tool', 'document') AND again.source = held.source
 CREATE OR REPLACE FUNCTION hindsight._numbers(content text)
   RETURNS text[]
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN ARRAY(SELECT m.number[1] FROM pg_catalog.regexp_matches(content, '\d+(?:[.:]\d+)*|[〇零一二两三四五六七八九十百千万亿]+', 'g') AS m(number) ORDER BY 1);
-
--- _same_subject: a query for what holds two of the first five words of a text, one of them among its first two: sentences that contradict each
--- other begin alike. NULL: it has no two words.
-CREATE OR REPLACE FUNCTION hindsight._same_subject(said tsvector)
-  RETURNS tsquery
-  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN (
-  WITH word AS (
-    SELECT hindsight._quoted_lexeme(u.lexeme) AS word, pg_catalog.row_number() OVER (ORDER BY u.positions[1], u.lexeme) AS place
-    FROM pg_catalog.unnest(said) AS u WHERE u.positions IS NOT NULL ORDER BY 2 LIMIT 5)
-  SELECT pg_catalog.string_agg('(' || one.word || ' & ' || other.word || ')', ' | ')::tsquery
-  FROM word AS one JOIN word AS other ON one.place <= 2 AND one.place < other.place);
+RETURN ARRAY(SELECT m.number[1]
+             FROM pg_catalog.regexp_matches(content, '\d+(?:[.:]\d+)*|[〇零一二两三四五六七八九十百千万亿]+', 'g') AS m(number) ORDER BY 1);

@@ -66,6 +66,7 @@ DECLARE
   gates text[] := '{}';
   suspicion text;
   said tsvector;
+  any_word tsquery;
   repeated record;
   kept record;
 BEGIN
@@ -140,7 +141,8 @@ BEGIN
   END IF;
   IF fresh.type <> store.type THEN
     gates := gates || format('a hypothesis, not a %s: %s', store.type,
-                             CASE WHEN store.source = 'inferred' THEN 'it was inferred, not said' ELSE 'it says of itself that it is a guess' END);
+                             CASE WHEN store.source = 'inferred' THEN 'it was inferred, not said'
+                                  ELSE 'it says of itself that it is a guess' END);
   END IF;
   IF fresh.confidence < _believable() THEN
     fresh.pending_reason := coalesce(fresh.pending_reason, 'low confidence');
@@ -223,17 +225,19 @@ BEGIN
       EXIT;
     END IF;
 
-    IF said IS NULL AND opened.screening AND fresh.pending_reason IS NULL AND fresh.type <> 'hypothesis' AND store.supersedes IS NULL
-       AND fresh.type <> 'summary' AND coalesce(store.derived_from, '{}') = '{}' AND (store.source IS NULL OR store.source IN ('tool', 'document')) THEN
+    IF said IS NULL AND opened.screening AND fresh.pending_reason IS NULL AND fresh.type NOT IN ('hypothesis', 'summary')
+       AND store.supersedes IS NULL AND coalesce(store.derived_from, '{}') = '{}'
+       AND coalesce(store.source IN ('tool', 'document'), true) THEN
       said := text_tsv_v1(fresh.language, fresh.content);
-      related_id := _opposed(fresh, _same_subject(said));
+      any_word := _any_word(said);
+      related_id := _opposed(fresh, said, any_word);
       IF related_id IS NOT NULL AND store.slot IS NULL THEN
         fresh.pending_reason := _contradicts_trusted();
         gates := gates || fresh.pending_reason;
         reasons := gates;
       ELSE
         related_id := NULL;
-        SELECT r.held, r.ids INTO repeated FROM _repeated(fresh, said) AS r;
+        SELECT r.held, r.ids INTO repeated FROM _repeated(fresh, said, any_word) AS r;
         IF repeated.held IS NOT NULL OR repeated.ids IS NOT NULL THEN
           fresh.pending_reason := coalesce(_hold_repeated(opened.bank_id, repeated.ids), repeated.held);
           gates := gates || fresh.pending_reason;
