@@ -381,6 +381,53 @@ class Tag:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantined:
+    """A memory that is held because it looks planted. `author`: the principal that stored it."""
+
+    memory_id: UUID
+    content: str
+    reason: str
+    source: str | None
+    author: str
+    session_id: str | None
+    held_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldCount:
+    """How much was held for a reason, by source and author, and what became of it.
+
+    `wrongly`: the share of what was decided that was confirmed; None where nothing was decided.
+    """
+
+    reason: str
+    source: str | None
+    author: str
+    held: int
+    waiting: int
+    rejected: int
+    confirmed: int
+    wrongly: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """What was rejected (`kind` is rejected: by whom, when, why, and the words by which its like is held back).
+
+    Or what was written down as a lesson (`kind` is written).
+    """
+
+    memory_id: UUID
+    kind: str
+    content: str
+    reason: str | None
+    source: str | None
+    principal: str
+    at: datetime
+    words: list[str] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bank:
     """A bank that the caller may read, or works for. `to_embed`: it has memories without an embedding."""
 

@@ -18,9 +18,12 @@ from hindsight.results import (
     Erased,
     EventProblem,
     Finding,
+    HeldCount,
+    Lesson,
     Model,
     ModelUsage,
     Policy,
+    Quarantined,
     Redacted,
     Redaction,
     SampledMemory,
@@ -106,6 +109,18 @@ class Operations(Embeddings):
     def set_screening(self, bank: str, screening: bool) -> None:
         """Screens what is stored in a bank from now on, or does not. For its owner."""
         self._transaction("set_screening", [{"bank": bank, "screening": screening}])
+
+    def quarantine(self, bank: str, most: int = 100) -> list[Quarantined]:
+        """What is held because it looks planted, the newest first, to review with `confirm` and `reject`."""
+        return self._rows(Quarantined, "quarantine", bank=bank, most=most)
+
+    def quarantine_figures(self, bank: str) -> list[HeldCount]:
+        """How much was held, why and from whom, and what became of it."""
+        return self._rows(HeldCount, "quarantine_figures", bank=bank)
+
+    def lessons(self, bank: str, most: int = 100) -> list[Lesson]:
+        """What was rejected and holds back its like, and what was written down as a lesson, the newest first."""
+        return self._rows(Lesson, "lessons", bank=bank, most=most)
 
     def redact(self, content: str, kinds: Labels | None = None) -> str:
         """A text with placeholders ([phone:1]) in place of personal data and secrets, of these kinds or of all."""

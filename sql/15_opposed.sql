@@ -106,7 +106,10 @@ BEGIN
   )
   SELECT pg_catalog.array_agg(n.memory_id), min(n.pending_reason), sum(1 + n.confirmations)
     INTO alike, held, times
-    FROM near AS n WHERE hindsight._numbers(n.content) = hindsight._numbers(fresh.content);
+    FROM near AS n
+    WHERE hindsight._numbers(n.content) = hindsight._numbers(fresh.content)
+      AND NOT EXISTS (SELECT FROM hindsight.event AS e -- what somebody has confirmed is believed on his word
+                      WHERE e.bank_id = fresh.bank_id AND e.memory_id = n.memory_id AND e.action = 'confirmed');
   IF once AND times >= 2 THEN
     ids := ARRAY(
       SELECT r.memory_id
@@ -124,11 +127,41 @@ BEGIN
 END
 $$;
 
+-- _held_back: why what no user said is not believed (reason), and what of the bank is against it (other_id): what was rejected,
+-- what the user said, what says the same again and again (repeated: what is held with it). A row of NULLs: nothing.
+CREATE OR REPLACE FUNCTION hindsight._held_back(fresh hindsight.memory)
+  RETURNS hindsight._against
+  LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+  said constant tsvector := hindsight.text_tsv_v1(fresh.language, fresh.content);
+  any_word constant tsquery := hindsight._any_word(said);
+  against hindsight._against := (NULL, NULL, NULL);
+BEGIN
+  against.other_id := hindsight._lesson(fresh, said, any_word);
+  IF against.other_id IS NOT NULL THEN
+    against.reason := hindsight._was_rejected_before();
+    RETURN against;
+  ELSIF fresh.type = 'hypothesis' THEN -- believed by half as it is
+    RETURN against;
+  END IF;
+  IF fresh.slot IS NULL THEN -- else the slot decides
+    against.other_id := hindsight._opposed(fresh, said, any_word);
+    against.reason := CASE WHEN against.other_id IS NOT NULL THEN hindsight._contradicts_trusted() END;
+  END IF;
+  IF against.other_id IS NULL THEN
+    SELECT CASE WHEN r.ids IS NOT NULL THEN hindsight._one_claim() ELSE r.held END, r.ids INTO against.reason, against.repeated
+      FROM hindsight._repeated(fresh, said, any_word) AS r;
+  END IF;
+  RETURN against;
+END
+$$;
+
 -- _hold_repeated: holds the memories that claim the same as a new one, which is held with them: that a claim comes often is no
 -- evidence, and somebody wants it to be believed. Returns the reason. Whoever locks several memories takes turns, and changes
 -- none before.
 CREATE OR REPLACE FUNCTION hindsight._hold_repeated(of_bank bigint, ids uuid[])
-  RETURNS text
+  RETURNS void
   LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -138,7 +171,7 @@ DECLARE
   changed hindsight.memory;
 BEGIN
   IF ids IS NULL THEN
-    RETURN NULL;
+    RETURN;
   END IF;
   PERFORM hindsight._take_turns(of_bank);
   locked := ARRAY(SELECT m FROM hindsight.memory AS m
@@ -149,6 +182,5 @@ BEGIN
     changed.pending_reason := reason;
     PERFORM hindsight._change('doubted', held, changed, reason);
   END LOOP;
-  RETURN reason;
 END
 $$;

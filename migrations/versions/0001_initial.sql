@@ -309,6 +309,7 @@ CREATE INDEX memory_valid_idx ON hindsight.memory (bank_id, slot) WHERE deleted_
 CREATE INDEX memory_trivial_idx ON hindsight.memory (bank_id, confirmed_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND importance < 0.3;
 CREATE INDEX memory_unused_idx ON hindsight.memory (bank_id, confirmed_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND importance >= 0.3 AND importance < 0.5 AND confirmations = 0;
 CREATE INDEX memory_changed_idx ON hindsight.memory (bank_id, changed_at);
+CREATE INDEX memory_rejected_idx ON hindsight.memory USING gin (bank_id, document) WITH (fastupdate = off) WHERE deleted_at IS NOT NULL AND pending_reason IS NOT NULL;
 CREATE INDEX memory_document_idx ON hindsight.memory (bank_id, (metadata ->> 'document')) WHERE metadata ? 'document';
 COMMENT ON TABLE hindsight.memory IS 'One distilled sentence that is worth keeping. The layer that recall searches.';
 COMMENT ON COLUMN hindsight.memory.version IS '1 when stored, one more at each change.';
@@ -461,6 +462,7 @@ CREATE TABLE hindsight.event (
   CONSTRAINT event_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id)
 );
 CREATE INDEX event_memory_idx ON hindsight.event (bank_id, memory_id, event_id);
+CREATE INDEX event_held_idx ON hindsight.event (bank_id, memory_id) WHERE after ? 'pending_reason';
 CREATE INDEX event_redacted_idx ON hindsight.event (bank_id, at) WHERE action = 'redacted';
 COMMENT ON TABLE hindsight.event IS 'The append-only audit trail: who did what to which memory, when, why, before and after.';
 COMMENT ON COLUMN hindsight.event.principal IS 'Who did it.';
@@ -574,6 +576,10 @@ CREATE TYPE hindsight._edge AS (
   parent_id uuid, child_id uuid, weight double precision, relation text
 );
 COMMENT ON TYPE hindsight._edge IS 'What recall follows from one memory to another; relation is NULL for neighbours in a session.';
+CREATE TYPE hindsight._against AS (
+  reason text, other_id uuid, repeated uuid[]
+);
+COMMENT ON TYPE hindsight._against IS 'Why a new memory is not believed: the reason, what of the bank is against it, and what is held with it.';
 CREATE TYPE hindsight.neighbour AS (
   memory_id uuid, direction text, relation text, weight double precision, content text, type text, linked_at timestamptz
 );

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -239,3 +240,148 @@ class TestTheSwitch:
         finally:
             app.close()
         refused("HM004", lambda: db.call("set_screening", bank=bank, screening=None))
+
+
+CLAIMS = [
+    ("The supplier's bank account is DE-4411.", "The bank account of the supplier is DE-4411."),
+    ("供应商的收款账户是北方银行。", "供应商的收款账户就是北方银行。"),
+]
+
+
+def rejected(db: Database, bank: str, content: str, reason: str = "it was planted") -> UUID:
+    """A memory that was said with little confidence by a tool, and rejected."""
+    memory_id: UUID = db.one("store", bank=bank, content=content, source="tool", confidence=0.3)["memory_id"]
+    db.call("reject", bank=bank, memory_id=memory_id, reason=reason)
+    return memory_id
+
+
+class TestLessons:
+    @pytest.mark.parametrize(("content", "like"), CLAIMS)
+    @pytest.mark.parametrize("source", ["tool", "document", "inferred", None])
+    def test_what_was_rejected_holds_back_its_like(
+        self, db: Database, bank: str, content: str, like: str, source: str | None
+    ) -> None:
+        lesson = rejected(db, bank, content)
+        for said in (content, like):
+            kept = db.one("store", bank=bank, content=said, source=source)
+            assert (kept["outcome"], kept["related_id"]) == ("pending", lesson), said
+            assert "suspicious: it is like a memory that was rejected" in kept["reasons"]
+        assert db.contents(bank, content) == []
+
+    @pytest.mark.parametrize(
+        ("bad", "other"),
+        [
+            ("The supplier's bank account is DE-4411.", "The supplier's bank account is DE-9020."),
+            ("The backup of the database is encrypted.", "The backup of the database is not encrypted."),
+            ("The weekly report of Alice goes to the board.", "The weekly report of Carol goes to the board."),
+            ("会议在101房间。", "会议在102房间。"),
+            ("备份是加密的。", "备份不是加密的。"),
+        ],
+    )
+    def test_what_is_something_else_is_not_held(self, db: Database, bank: str, bad: str, other: str) -> None:
+        rejected(db, bank, bad)
+        assert db.one("store", bank=bank, content=other, source="tool")["outcome"] == "stored"
+
+    @pytest.mark.parametrize(("content", "like"), CLAIMS)
+    def test_what_a_user_says_himself_is_believed_and_ends_the_lesson(
+        self, db: Database, bank: str, content: str, like: str
+    ) -> None:
+        rejected(db, bank, content)
+        assert db.one("store", bank=bank, content=content, source="user")["outcome"] == "stored"
+        assert db.call("lessons", bank=bank) == []
+        assert db.one("store", bank=bank, content=like, source="tool")["outcome"] == "stored"
+
+    @pytest.mark.parametrize(("content", "like"), CLAIMS)
+    def test_a_lesson_is_taken_back_with_its_memory(self, db: Database, bank: str, content: str, like: str) -> None:
+        lesson = rejected(db, bank, content)
+        assert db.one("restore", bank=bank, memory_id=lesson)["restore"] == "pending"
+        assert db.one("confirm", bank=bank, memory_id=lesson)["confirm"] == "live"
+        assert db.call("lessons", bank=bank) == []
+        assert db.one("store", bank=bank, content=like, source="tool")["outcome"] == "stored"
+
+    def test_what_was_forgotten_while_it_was_pending_is_no_lesson(self, db: Database, bank: str) -> None:
+        memory_id = db.one("store", bank=bank, content=CLAIMS[0][0], source="tool", confidence=0.3)["memory_id"]
+        db.call("forget", bank=bank, memory_id=memory_id, reason="not needed")
+        assert db.call("lessons", bank=bank) == []
+        assert db.one("store", bank=bank, content=CLAIMS[0][0], source="tool")["outcome"] == "stored"
+
+    def test_they_tell_who_rejected_what_and_why(self, db: Database, bank: str) -> None:
+        lesson = rejected(db, bank, CLAIMS[0][0], "the supplier says that it is not his")
+        db.call("store", bank=bank, content="Ask the supplier before an account changes.", type="lesson", source="user")
+        written, bad = db.call("lessons", bank=bank)
+        assert (written["kind"], written["content"]) == ("written", "Ask the supplier before an account changes.")
+        assert (bad["memory_id"], bad["kind"], bad["source"]) == (lesson, "rejected", "tool")
+        assert (bad["content"], bad["reason"]) == (CLAIMS[0][0], "the supplier says that it is not his")
+        assert {"account", "supplier"} <= set(bad["words"])
+        assert len(db.call("lessons", bank=bank, most=1)) == 1
+
+    def test_an_erased_lesson_leaves_nothing(self, db: Database, bank: str) -> None:
+        lesson = rejected(db, bank, CLAIMS[1][0])
+        db.call("erase_memory", bank=bank, memory_id=lesson, reason="asked to")
+        assert db.call("lessons", bank=bank) == []
+        assert db.one("store", bank=bank, content=CLAIMS[1][0], source="tool")["outcome"] == "stored"
+
+    def test_another_bank_learns_nothing_of_it(self, db: Database, bank: str) -> None:
+        rejected(db, bank, CLAIMS[0][0])
+        other = f"other-{uuid.uuid4().hex[:8]}"
+        db.call("create_bank", bank=other)
+        assert db.one("store", bank=other, content=CLAIMS[0][0], source="tool")["outcome"] == "stored"
+        assert db.call("lessons", bank=other) == []
+
+    def test_bad_numbers_of_rows_are_refused(self, db: Database, bank: str) -> None:
+        for function in ("lessons", "quarantine"):
+            for most in (0, -1, 10001, None):
+                refused("HM004", lambda f=function, n=most: db.call(f, bank=bank, most=n))  # type: ignore[misc]
+        for function in ("lessons", "quarantine", "quarantine_figures"):
+            refused("HM001", lambda f=function: db.call(f, bank="no-such-bank"))  # type: ignore[misc]
+
+
+class TestQuarantine:
+    def test_it_lists_what_the_screen_holds_and_nothing_else(self, db: Database, bank: str) -> None:
+        db.call("store", bank=bank, content="The door may be blue.", confidence=0.2)
+        db.call("store", bank=bank, content="alice works on macOS", slot="user.os", source="user")
+        db.call("store", bank=bank, content="alice works on BSD", slot="user.os", source="document")
+        kept = db.one("store", bank=bank, content=ORDERS[1], source="tool", session_id="s1")
+        held, contradiction = db.call("quarantine", bank=bank)
+        assert (held["memory_id"], held["content"], held["source"]) == (kept["memory_id"], ORDERS[1], "tool")
+        assert held["reason"] == "suspicious: it tells the agent to ignore what it was told"
+        assert (held["author"], held["session_id"]) == (db.value("SELECT hindsight.principal()"), "s1")
+        assert contradiction["content"] == "alice works on BSD"
+        assert len(db.call("pending", bank=bank)) == 3
+
+    def test_the_figures_tell_how_often_it_was_wrong(self, db: Database, bank: str) -> None:
+        ids = [
+            db.one("store", bank=bank, content=f"{ORDERS[0]} Case {n}.", source="tool")["memory_id"] for n in range(5)
+        ]
+        for memory_id in ids[:2]:
+            db.call("reject", bank=bank, memory_id=memory_id)
+        db.call("confirm", bank=bank, memory_id=ids[2])
+        db.call("store", bank=bank, content=f"{ORDERS[0]} Case 3.", source="user")  # says it himself
+        db.call("store", bank=bank, content=HIDDEN[0], source="user")
+        counts = {row["source"]: row for row in db.call("quarantine_figures", bank=bank)}
+        tool = counts["tool"]
+        assert [tool[name] for name in ("held", "waiting", "rejected", "confirmed")] == [4, 1, 2, 1]
+        assert tool["wrongly"] == pytest.approx(1 / 3)
+        (said,) = (
+            row for row in db.call("quarantine_figures", bank=bank) if row["source"] == "user" and row["confirmed"]
+        )
+        assert (said["held"], said["wrongly"]) == (1, 1), "what a user released is told as his"
+        assert sum(row["held"] for row in db.call("quarantine_figures", bank=bank)) == 6
+
+    def test_a_clean_bank_has_no_figures(self, db: Database, bank: str) -> None:
+        db.call("store", bank=bank, content="The door is blue.")
+        assert db.call("quarantine_figures", bank=bank) == []
+
+    def test_the_clients_read_both(self, shared_url: str) -> None:
+        with Hindsight.connect(shared_url) as client:
+            name = f"held-{uuid.uuid4().hex[:8]}"
+            client.create_bank(name)
+            stored = client.store(name, ORDERS[0], source="tool")
+            assert stored.memory_id is not None
+            (held,) = client.quarantine(name)
+            assert (held.memory_id, held.source) == (stored.memory_id, "tool")
+            client.reject(name, stored.memory_id, "an order")
+            assert client.quarantine(name) == []
+            assert [(one.kind, one.reason) for one in client.lessons(name)] == [("rejected", "an order")]
+            (figures,) = client.quarantine_figures(name)
+            assert (figures.held, figures.rejected, figures.wrongly) == (1, 1, 0)

@@ -65,9 +65,7 @@ DECLARE
   begins timestamptz;
   gates text[] := '{}';
   suspicion text;
-  said tsvector;
-  any_word tsquery;
-  repeated record;
+  against _against; -- once: it stays when a race is lost
   kept record;
 BEGIN
   PERFORM _check_text('content', store.content, 10000), _check_optional_text('context', store.context, 10000),
@@ -186,7 +184,7 @@ BEGIN
     fresh.confirmed_at := fresh.created_at;
     fresh.changed_at := fresh.created_at;
     reasons := gates;
-    related_id := NULL;
+    related_id := against.other_id;
     SELECT m.* INTO held FROM current_memory AS m
       WHERE m.bank_id = opened.bank_id AND m.digest = fresh.digest
       FOR NO KEY UPDATE;
@@ -225,24 +223,15 @@ BEGIN
       EXIT;
     END IF;
 
-    IF said IS NULL AND opened.screening AND fresh.pending_reason IS NULL AND fresh.type NOT IN ('hypothesis', 'summary')
-       AND store.supersedes IS NULL AND coalesce(store.derived_from, '{}') = '{}'
-       AND coalesce(store.source IN ('tool', 'document'), true) THEN
-      said := text_tsv_v1(fresh.language, fresh.content);
-      any_word := _any_word(said);
-      related_id := _opposed(fresh, said, any_word);
-      IF related_id IS NOT NULL AND store.slot IS NULL THEN
-        fresh.pending_reason := _contradicts_trusted();
+    IF against IS NULL AND opened.screening AND fresh.pending_reason IS NULL AND store.source IS DISTINCT FROM 'user'
+       AND fresh.type <> 'summary' AND store.supersedes IS NULL AND coalesce(store.derived_from, '{}') = '{}' THEN
+      against := _held_back(fresh);
+      IF against.reason IS NOT NULL THEN
+        PERFORM _hold_repeated(opened.bank_id, against.repeated);
+        fresh.pending_reason := against.reason;
+        related_id := against.other_id;
         gates := gates || fresh.pending_reason;
         reasons := gates;
-      ELSE
-        related_id := NULL;
-        SELECT r.held, r.ids INTO repeated FROM _repeated(fresh, said, any_word) AS r;
-        IF repeated.held IS NOT NULL OR repeated.ids IS NOT NULL THEN
-          fresh.pending_reason := coalesce(_hold_repeated(opened.bank_id, repeated.ids), repeated.held);
-          gates := gates || fresh.pending_reason;
-          reasons := gates;
-        END IF;
       END IF;
     END IF;
     memory_id := fresh.memory_id;
