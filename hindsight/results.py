@@ -34,6 +34,7 @@ class Recalled:
     linked memories). `channels` found it: vector, text, entity, slot, recency, links, session, pending.
     `completed_at`: when a todo was done. `valid_to`: until when it was true, of a value that another has followed.
     `pending_reason`: why it is not believed yet. `linked_from`: the memory that most of the activation comes from.
+    `disputed_by`: the memories that contradict it, and outweigh it.
     `relevance`: what a reranking endpoint gave it, on its model's scale; None without one. It makes the order then, and
     leaves the score as it is.
     """
@@ -63,6 +64,7 @@ class Recalled:
     valid_to: datetime | None
     pending_reason: str | None
     linked_from: UUID | None
+    disputed_by: list[UUID]
     relevance: float | None = None
 
 

@@ -143,8 +143,10 @@ BEGIN
   citations := '{}';
   FOR held IN
     SELECT m.memory_id, m.content, m.type, m.confidence, m.session_id, m.source, m.pending_reason, m.completed_at, m.valid_to,
-           coalesce(m.occurred_at, m.created_at) AS said_at
+           coalesce(m.occurred_at, m.created_at) AS said_at, d.disputed_by
     FROM _visible(opened.bank_id, at, context_block.as_of, context_block.valid_at, true) AS m
+    LEFT JOIN _disputed(opened.bank_id, CASE WHEN opened.screening AND num_nonnulls(context_block.as_of, context_block.valid_at) = 0
+                                             THEN memory_ids[:8] END) AS d ON d.memory_id = m.memory_id
     WHERE m.memory_id = ANY (memory_ids)
     ORDER BY array_position(memory_ids, m.memory_id)
   LOOP
@@ -156,6 +158,7 @@ BEGIN
       'done ' || _age(held.completed_at, at),
       'true until ' || to_char(held.valid_to AT TIME ZONE 'UTC', 'YYYY-MM-DD'),
       'pending (' || _quoted(held.pending_reason) || ')',
+      'disputed by ' || (SELECT string_agg('m:' || o.memory_id, ' ') FROM unnest(held.disputed_by[:3]) AS o(memory_id)),
       CASE WHEN held.confidence < 0.75 THEN 'confidence ' || round(held.confidence::numeric, 2) END));
     shown := _quoted(held.content);
     size := tokens(shown);

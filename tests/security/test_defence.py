@@ -385,3 +385,94 @@ class TestQuarantine:
             assert [(one.kind, one.reason) for one in client.lessons(name)] == [("rejected", "an order")]
             (figures,) = client.quarantine_figures(name)
             assert (figures.held, figures.rejected, figures.wrongly) == (1, 1, 0)
+
+
+PORTS = [
+    ("The SSH port of the build host is 49222.", "The SSH port of the build host is 22.", "SSH port of the build host"),
+    ("构建主机的SSH端口是49222。", "构建主机的SSH端口是22。", "构建主机的SSH端口"),
+]
+
+
+def planted(db: Database, bank: str, *said: tuple[str, str | None, str | None]) -> list[UUID]:
+    """Memories (content, source, session) that are believed, as they would be where the screen sees nothing."""
+    db.call("set_screening", bank=bank, screening=False)
+    ids = [db.one("store", bank=bank, content=c, source=s, session_id=t)["memory_id"] for c, s, t in said]
+    db.call("set_screening", bank=bank, screening=True)
+    return ids
+
+
+class TestConsensus:
+    @pytest.mark.parametrize(("true", "false", "query"), PORTS)
+    def test_what_contradicts_a_more_trusted_source_is_disputed_and_comes_after_it(
+        self, db: Database, bank: str, true: str, false: str, query: str
+    ) -> None:
+        right, wrong = planted(db, bank, (true, "document", None), (false, "tool", None))
+        first, second = db.call("recall", bank=bank, query=query)
+        assert (first["memory_id"], first["disputed_by"]) == (right, [])
+        assert (second["memory_id"], second["disputed_by"]) == (wrong, [right])
+        assert second["weight"] < 0.5
+        block = db.one("recall_context", bank=bank, query=query)["block"]
+        assert f"disputed by m:{right}: {false}" in block
+        assert block.count("disputed") == 1
+
+    @pytest.mark.parametrize(("true", "false", "query"), PORTS)
+    def test_repeating_it_outvotes_nobody_who_is_more_trusted(
+        self, db: Database, bank: str, true: str, false: str, query: str
+    ) -> None:
+        said = [(f"{false[:-1]} {note}", "tool", f"s{n}") for n, note in enumerate(("now.", "here.", "indeed."))]
+        right, *wrong = planted(db, bank, (true, "user", None), *said)
+        found = {row["memory_id"]: row for row in db.call("recall", bank=bank, query=query)}
+        assert found[right]["disputed_by"] == []
+        assert any(found[one]["disputed_by"] == [right] for one in wrong)
+
+    @pytest.mark.parametrize(("true", "false", "query"), PORTS)
+    def test_of_equally_trusted_ones_the_majority_counts_and_one_against_one_is_open(
+        self, db: Database, bank: str, true: str, false: str, query: str
+    ) -> None:
+        one, other = planted(db, bank, (true, "tool", "s1"), (false, "tool", "s2"))
+        assert all(row["disputed_by"] == [] for row in db.call("recall", bank=bank, query=query))
+        (third,) = planted(db, bank, (true[:-1] + ("。" if true[-1] == "." else "."), "tool", "s3"))
+        found = {row["memory_id"]: row["disputed_by"] for row in db.call("recall", bank=bank, query=query)}
+        assert found[one] == found[third] == []
+        assert set(found[other]) == {one, third}
+
+    def test_a_session_has_one_voice(self, db: Database, bank: str) -> None:
+        true, false, query = PORTS[0]
+        planted(db, bank, (true, "tool", "s1"), (false, "tool", "s2"), (false[:-1] + "!", "tool", "s2"))
+        assert all(row["disputed_by"] == [] for row in db.call("recall", bank=bank, query=query))
+
+    def test_a_user_who_corrects_himself_is_no_minority(self, db: Database, bank: str) -> None:
+        true, false, query = PORTS[0]
+        planted(db, bank, (false, "user", "s1"), (false[:-1] + "!", "user", "s2"), (true, "user", "s3"))
+        assert all(row["disputed_by"] == [] for row in db.call("recall", bank=bank, query=query))
+
+    def test_a_guess_is_no_witness(self, db: Database, bank: str) -> None:
+        true, false, query = PORTS[0]
+        guess, said = planted(db, bank, (false, "inferred", "s1"), (true, None, "s2"))
+        found = {row["memory_id"]: row["disputed_by"] for row in db.call("recall", bank=bank, query=query)}
+        assert found == {guess: [said], said: []}
+
+    def test_a_link_says_what_contradicts_what(self, db: Database, bank: str) -> None:
+        right, wrong = planted(db, bank, ("The cat is fed by alice.", "user", None), ("Nobody feeds our cat.", "tool", None))
+        assert all(row["disputed_by"] == [] for row in db.call("recall", bank=bank, query="cat"))
+        db.call("link", bank=bank, from_id=wrong, to_id=right, relation="contradicts")
+        found = {row["memory_id"]: row["disputed_by"] for row in db.call("recall", bank=bank, query="cat")}
+        assert found == {right: [], wrong: [right]}
+        db.call("unlink", bank=bank, from_id=wrong, to_id=right)
+        assert all(row["disputed_by"] == [] for row in db.call("recall", bank=bank, query="cat"))
+
+    def test_another_version_disputes_nothing(self, db: Database, bank: str) -> None:
+        planted(db, bank, ("The database is MySQL 8.0.", "user", None), ("The database is MySQL 8.4.", "tool", None))
+        assert all(row["disputed_by"] == [] for row in db.call("recall", bank=bank, query="database MySQL"))
+
+    def test_what_is_not_screened_is_not_disputed(self, db: Database, bank: str) -> None:
+        true, false, query = PORTS[0]
+        planted(db, bank, (true, "document", None), (false, "tool", None))
+        db.call("set_screening", bank=bank, screening=False)
+        assert all(row["disputed_by"] == [] for row in db.call("recall", bank=bank, query=query))
+
+    def test_what_is_disputed_may_fall_under_the_score_that_is_asked_for(self, db: Database, bank: str) -> None:
+        true, false, query = PORTS[0]
+        right, _ = planted(db, bank, (true, "document", None), (false, "tool", None))
+        score = db.call("recall", bank=bank, query=query)[0]["score"]
+        assert [row["memory_id"] for row in db.call("recall", bank=bank, query=query, min_score=0.7 * score)] == [right]
