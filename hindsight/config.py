@@ -101,6 +101,11 @@ class Settings(BaseSettings):
         default=8080, ge=0, le=65535, description="Port the HTTP server listens on; 0 takes any free one."
     )
     token: SecretStr | None = Field(default=None, description="Bearer token that HTTP requests must carry.")
+    tools: Literal["default", "full"] = Field(
+        default="default",
+        description="Which MCP tools are offered: default (six), or full: memory_link, memory_log and memory_lessons, "
+        "too.",
+    )
     tool_aliases: bool = Field(
         default=False, description="Also offer the MCP tools under the names that other memory servers use."
     )

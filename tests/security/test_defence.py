@@ -453,7 +453,9 @@ class TestConsensus:
         assert found == {guess: [said], said: []}
 
     def test_a_link_says_what_contradicts_what(self, db: Database, bank: str) -> None:
-        right, wrong = planted(db, bank, ("The cat is fed by alice.", "user", None), ("Nobody feeds our cat.", "tool", None))
+        right, wrong = planted(
+            db, bank, ("The cat is fed by alice.", "user", None), ("Nobody feeds our cat.", "tool", None)
+        )
         assert all(row["disputed_by"] == [] for row in db.call("recall", bank=bank, query="cat"))
         db.call("link", bank=bank, from_id=wrong, to_id=right, relation="contradicts")
         found = {row["memory_id"]: row["disputed_by"] for row in db.call("recall", bank=bank, query="cat")}
