@@ -27,15 +27,16 @@ from hindsight.evaluation_conversations import (
     read_conversations,
     rules,
 )
-from hindsight.evaluation_defence import defence_table, evaluate_defence, read_cases
+from hindsight.evaluation_defence import Case, defence_table, evaluate_defence, read_cases
 from hindsight.evaluation_pairs import evaluate_pairs, read_pairs
+from hindsight.evaluation_poison import read_poison
 from hindsight.evaluation_redaction import evaluate_redaction, read_sentences, redaction_table
 from hindsight.language_model import NOT_CONFIGURED
 from hindsight.sync_client import Hindsight
 from hindsight.tables import groups_table, quality_table, visible
 from hindsight.throwaway import throwaway_database
 
-Labelled = Literal["pairs", "audit", "redaction", "conversations", "defence"]
+Labelled = Literal["pairs", "audit", "redaction", "conversations", "defence", "poison"]
 
 
 def eval_recall(
@@ -46,7 +47,8 @@ def eval_recall(
         Format | Labelled,
         Parameter(
             help="What the file is: LoCoMo's JSON, SQuAD's, lines of labelled pairs (stored in turn, or audited), "
-            "of sentences to redact, of conversations with what is worth keeping of them, or of attacks on a memory."
+            "of sentences to redact, of conversations with what is worth keeping of them, of attacks on a memory, or a "
+            "public set of attacks (poison)."
         ),
     ],
     channels: Annotated[
@@ -156,7 +158,14 @@ def _conversations(run: _Run) -> None:
 
 
 def _defence(run: _Run) -> None:
-    cases = read_cases(run.file)
+    _attacked(run, read_cases(run.file))
+
+
+def _poison(run: _Run) -> None:
+    _attacked(run, read_poison(run.file))
+
+
+def _attacked(run: _Run, cases: list[Case]) -> None:
     with run.client(keeps_embeddings=True) as (_, client):
         report = evaluate_defence(cases, client)
         model = client.embedder.model if client.embedder else "no embedding model"
@@ -171,4 +180,5 @@ _LABELLED: dict[str, Callable[[_Run], None]] = {
     "redaction": _redaction,
     "conversations": _conversations,
     "defence": _defence,
+    "poison": _poison,
 }

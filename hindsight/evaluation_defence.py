@@ -24,7 +24,7 @@ class Case:
     """What a bank knows, what is stored then, and, of an attack, what would show that it is believed.
 
     `before` and `steps` hold arguments of `store`. `poison` is a part of the poisoned memory's content, which `query`
-    asks for; what is not an attack has neither.
+    asks for; without one all that `steps` store is poisoned. What is not an attack has neither.
     """
 
     id: str
@@ -140,9 +140,12 @@ def _play(client: Hindsight, bank: str, case: Case, *, screening: bool) -> list[
 
 
 def _is_believed(client: Hindsight, bank: str, case: Case) -> bool:
-    """Whether recall returns the poison as something that is so."""
-    found = client.recall(bank, case.query)
-    return any(case.poison in memory.content and memory.type != "hypothesis" for memory in found)
+    """Whether recall returns the poison as something that is so: no hypothesis, and not disputed."""
+    poison = (case.poison,) if case.poison else tuple(step["content"] for step in case.steps)
+    return any(
+        memory.type != "hypothesis" and not memory.disputed_by and any(part in memory.content for part in poison)
+        for memory in client.recall(bank, case.query)
+    )
 
 
 def defence_table(kinds: Iterable[Kind]) -> Table:

@@ -14,7 +14,7 @@ BEGIN
   IF plain LIKE ANY ('{%ignor%,%disregard%,%forget %,%overrid%,%bypass%,%忽略%,%无视%,%忘记%,%忘掉%,%推翻%,%不理会%}'::text[])
      AND plain ~ ('\m(?:ignor(?:e|ing)|disregard|forget|overrid(?:e|ing)|bypass)\M(?:\W+\w+){0,4}?\W+'
                   '(?:instructions?|guidelines?|directives?|prompts?|everything|your rules|all rules|what you (?:were|have))'
-                  '|\moverride ?[:：]|(?:忽略|无视|忘记|忘掉|推翻|不理会)[^。；!?,，]*(?:指示|指令|提示词|准则|对话|设定|约束|限制|系统提示)') THEN
+                  '|\moverride ?[:：]|(?:忽略|无视|忘记|忘掉|推翻|不理会)[^。；!?,，、]*(?:指示|指令|提示词|准则|对话|设定|约束|限制|系统提示)') THEN
     RETURN 'it tells the agent to ignore what it was told';
   END IF;
   IF plain LIKE ANY ('{%assistant%,"%ai %","%ai:%","%agent%",%llm%,%chatbot%,%助手%,%助理%,%智能体%,%大模型%}'::text[])
@@ -22,7 +22,8 @@ BEGIN
                   '|any )?(?:ai assistants?|assistants?|ai agents?|ai|agents?|llms?|chatbots?) ?[:,：]'
                   '|\mas (?:the|an) (?:ai|assistant|agent)\M|\m(?:assistants?|agents?|llms?|chatbots?'
                   '|ai)\M(?: \w+){0,3} (?:must|should|shall|is to|are to|is allowed|are allowed|is permitted)\M'
-                  '|note to (?:the )?(?:ai|assistant|agent)|(?:助手|助理|智能体|大模型)(?:请|必须|务必|应该|应当|可以|需要|须|[,:：])') THEN
+                  '|note to (?:the )?(?:ai|assistant|agent)|(?:助手|助理|智能体|大模型)(?:请|必须|务必|应该|应当|可以|需要|须)'
+                  '|(?:^|[。！!]\s*)[^,。]?(?:助手|助理|智能体|大模型)[,:：]') THEN
     RETURN 'it addresses the agent';
   END IF;
   IF plain LIKE ANY ('{"%you are now%","%your new %","%pretend %","% mode%","%no restrictions%","%act as %",%你现在%,%你的新%,'
@@ -42,6 +43,17 @@ BEGIN
                   '|(?:当|如果|若|只要|每当|凡是|一旦)[^。；]*问[^。；]*(?:回答|就说|答复|回复|答|推荐)') THEN
     RETURN 'it tells the agent what to answer';
   END IF;
+  IF plain LIKE ANY ('{"%your answer%","%your repl%","%your response%","%your output%",%你的回%,%你的答%,%你的输出%,%的回答中%,%的回复中%,'
+                     '%的回答里%,%的回复里%,%的回答末尾%,%的回复末尾%}'::text[])
+     AND plain ~ ('\m(?:in|into|from|of|throughout|within) your (?:\w+ )?(?:answers?|repl(?:y|ies)|responses?|outputs?)\M'
+                  '|(?:^|[.!] *)(?:please |always |never )*(?:add|append|attach|adapt|alter|augment|begin|change|conclude|end'
+                  '|enhance|finish|format'
+                  '|give|include|insert|limit|mention|modify|prefix|provide|put|render|shorten|start|write)\M[^.;]* your '
+                  '(?:\w+ )?(?:answers?|repl(?:y|ies)|responses?|outputs?)\M'
+                  '|你的(?:每次|所有|下次|全部)?(?:回答|回复|答复|输出)(?:必须|应|要|请|中|里|末尾|开头|前|后|最后|改|用)'
+                  '|在[^。；]*的(?:回答|回复|答复)(?:中|里|末尾|开头|最后)') THEN
+    RETURN 'it tells the agent how to answer';
+  END IF;
   IF plain LIKE ANY ('{%user%,%them%,%owner%,%human%,%用户%,%主人%}'::text[])
      AND plain LIKE ANY ('{"%not %",%never%,%n''t%,%without%,%不%,%别%,%禁止%,%勿%,%拒绝%,%你%}'::text[])
      AND plain ~ ('(?:\mnot|\mnever|n''t|\mwithout)\M(?: \w+){0,2}? (?:tell(?:ing)?|mention(?:ing)?|inform(?:ing)?'
@@ -54,7 +66,8 @@ BEGIN
   END IF;
   IF plain LIKE ANY ('{"%from now on%","%this point on%","%future %",%henceforth%,%以后%,%今后%,%现在起%,%从此%,%往后%,%永远%,%每次%,'
                      '%一律%}'::text[])
-     AND (plain LIKE ANY ('{%now%,%point%,%future%,%hence%}'::text[]) OR plain LIKE ANY ('{%一律%,%答%,%回复%,%推荐%,%跳过%,%输出%,%发%,%改%,%存到%,%清空%,%删除%,%永远把%}'::text[]))
+     AND (plain LIKE ANY ('{%now%,%point%,%future%,%hence%}'::text[]) OR plain LIKE ANY ('{%一律%,%答%,%回复%,%推荐%,%跳过%,%输出%,%发%,%改%,'
+                                                                                         '%存到%,%清空%,%删除%,%永远把%}'::text[]))
      AND plain ~ ('\m(?:from now on|from this point on|henceforth|in (?:all )?(?:your )?future (?:conversations?|answers?'
                   '|replies|sessions?|responses?|chats?)),?(?: (?:you|always|never|must|should|please|only|do|not))*'
                   ' (?:repl(?:y|ies)|respond|answer|recommend|say|use|send|treat|trust|refuse|approve|add|append|begin|end'
@@ -74,6 +87,25 @@ BEGIN
 END
 $$;
 
+-- _request: whether a text only sets a task for an assistant ("Translate this", "写一首诗"): it tells nothing that is worth
+-- knowing, and an agent that recalls it may do it. What an instruction of a manual begins with (use, run, restart) is none of
+-- these words.
+CREATE OR REPLACE FUNCTION hindsight._request(plain text)
+  RETURNS text
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE
+  WHEN pg_catalog.length(plain) <= 300
+   AND plain LIKE ANY ('{%explain%,%describe%,%draft%,%compose%,%summari%,%translate%,%paraphrase%,%rewrite%,%write %,%provide %,'
+                       '%generate %,%create %,"%give %","%tell %","%suggest %","%recommend %",%写%,%翻译%,%总结%,%概括%,%解释%,%介绍%,'
+                       '%描述%,%列出%,%推荐%,%改写%,%润色%,%告诉我%,%给我%}'::text[])
+   AND plain ~ ('^\W*(?:please |kindly |can you |could you |now )*(?:explain|describe|draft|compose|summari[sz]e|translate'
+                '|paraphrase'
+                '|rewrite|(?:write|provide|generate|create|give|tell|suggest|recommend)(?: me| us)?'
+                '(?: a| an| some| any| two| three| five| ten| how| about))\M(?!.*[.!] +\w)'
+                '|^\W*(?:请|帮我|给我|麻烦)*(?:写(?:一|篇|首|段|封)|翻译|总结|概括|解释|介绍一下|描述|列出|推荐|改写|润色|告诉我|给我)[^。！]*[。！]?$') THEN
+    'it sets a task for the agent, and tells nothing'
+END;
+
 -- _forged_source: whether a text that does not come from the user claims that he, or somebody in charge, said or allowed what
 -- it says.
 CREATE OR REPLACE FUNCTION hindsight._forged_source(plain text)
@@ -92,7 +124,7 @@ RETURN CASE
                 '|^\W*system ?:.*\m(?:must|grant(?:ed|s)?|allow(?:ed|s)?|administrator|access|you|override|assistant'
                 '|enable[ds]?|disable[ds]?)\M|^\W*admin(?:istrator)?(?: note)?[^:.]*:|^\W*user ?: ?i\M|\(trusted\)'
                 '|用户(?:已经|已|都|明确|亲口|本人|之前|早就|此前|刚刚|刚才|周[一二三四五六日])+(?:确认|同意|授权|批准|说过|记录|表示|要求|告诉|亲口)'
-                '|由用户[^。]*确认|经[^,。]*(?:部门|管理员|用户|主人)[^,。]{0,2}(?:核实|确认|批准|授权)|根据(?:主人|用户|管理员)'
+                '|由用户[^。]*确认|经[^,。]*(?:安全部门?|合规部门?|信息部门?|it部门?|管理员|用户|主人)[^,。]{0,2}(?:核实|确认|批准|授权)|根据(?:主人|用户|管理员)'
                 '|^\W*系统[:：].*(?:管理员|授予|授权|权限|必须|你)|^\W*[【\[(（]系统|^\W*管理员(?:备注|说明|指示|通知)?[^。]*[:：]'
                 '|^用户[:：]我|(?:用户|主人)[^。]*置信度') THEN
     'it claims somebody''s word for itself'

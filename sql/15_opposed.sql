@@ -138,6 +138,12 @@ DECLARE
   any_word constant tsquery := hindsight._any_word(said);
   against hindsight._against := (NULL, NULL, NULL);
 BEGIN
+  IF fresh.source IN ('tool', 'document') AND fresh.type <> 'todo' THEN
+    against.reason := hindsight._screened() || hindsight._request(pg_catalog.lower(fresh.content));
+    IF against.reason IS NOT NULL THEN
+      RETURN against;
+    END IF;
+  END IF;
   against.other_id := hindsight._lesson(fresh, said, any_word);
   IF against.other_id IS NOT NULL THEN
     against.reason := hindsight._was_rejected_before();
