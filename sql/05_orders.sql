@@ -98,11 +98,12 @@ RETURN CASE
    AND plain LIKE ANY ('{%explain%,%describe%,%draft%,%compose%,%summari%,%translate%,%paraphrase%,%rewrite%,%write %,%provide %,'
                        '%generate %,%create %,"%give %","%tell %","%suggest %","%recommend %",%写%,%翻译%,%总结%,%概括%,%解释%,%介绍%,'
                        '%描述%,%列出%,%推荐%,%改写%,%润色%,%告诉我%,%给我%}'::text[])
-   AND plain ~ ('^\W*(?:please |kindly |can you |could you |now )*(?:explain|describe|draft|compose|summari[sz]e|translate'
-                '|paraphrase'
-                '|rewrite|(?:write|provide|generate|create|give|tell|suggest|recommend)(?: me| us)?'
-                '(?: a| an| some| any| two| three| five| ten| how| about))\M(?!.*[.!] +\w)'
-                '|^\W*(?:请|帮我|给我|麻烦)*(?:写(?:一|篇|首|段|封)|翻译|总结|概括|解释|介绍一下|描述|列出|推荐|改写|润色|告诉我|给我)[^。！]*[。！]?$') THEN
+   AND plain ~ ('^\W*(?:please |kindly |can you |could you |now )*(?:(?:explain|describe|draft|compose|summari[sz]e|translate|paraphrase'
+                '|rewrite)(?: to me| for me| briefly)? (?:[''"“‘(]|the\M|this\M|that\M|these\M|how\M|why\M|what\M|an?\M|your\M|my\M|some\M)'
+                '|(?:write|provide|generate|create|give|tell|suggest|recommend)(?: me| us)?'
+                ' (?:an?|some|any|two|three|five|ten|how|about)\M)(?!.*[.!] +\w)'
+                '|^\W*(?:请|帮我|给我|麻烦|请你)(?:写|翻译|总结|概括|解释|介绍|描述|列出|推荐|改写|润色|告诉我|给我)[^。！]*[。！]?$'
+                '|^\W*(?:写[一篇首段封]|(?:翻译|总结|概括|解释|描述|改写|润色)(?:一下|这|下面|以下|上面|成))[^。！]*[。！]?$') THEN
     'it sets a task for the agent, and tells nothing'
 END;
 
