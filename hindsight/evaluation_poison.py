@@ -33,7 +33,7 @@ def read_poison(path: Path) -> list[Case]:
 def _cases(content: Any) -> Iterator[Case]:
     if isinstance(content, list):
         for number, row in enumerate(content):
-            attack = row["expectedDecision"] == "DENY"
+            attack = row["category"] != "BENIGN"
             yield _case(f"aws-{number}", row["category"].lower(), [row["writeContent"]], None, attack=attack)
         return
     for key, rows in content.items():

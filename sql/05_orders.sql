@@ -26,12 +26,13 @@ BEGIN
                   '|(?:^|[。！!]\s*)[^,。]?(?:助手|助理|智能体|大模型)[,:：]') THEN
     RETURN 'it addresses the agent';
   END IF;
-  IF plain LIKE ANY ('{"%you are now%","%your new %","%pretend %","% mode%","%no restrictions%","%act as %",%你现在%,%你的新%,'
-                     '%任何限制%,%假装你%,%请扮演%,%你扮演%}'::text[])
+  IF plain LIKE ANY ('{"%you are now%","%your new %","%pretend %","% mode%","%no restrictions%",'
+                     '"%disable %",%unrestricted%,%关闭安全%,%关闭内容%,"%act as %",%你现在%,%你的新%,%任何限制%,%假装你%,%请扮演%,%你扮演%}'::text[])
      AND plain ~ ('\myou are now\M|\myour new (?:task|role|instruction|goal|job|purpose|rule)|\mpretend (?:that )?you\M'
                   '|\m(?:dev(?:eloper)?|god|admin|debug|dan) ?mode\M[^.;]*\m(?:no|without|enabled|on)\M'
                   '|\mact as (?:the |an? )?(?:dan|admin|root|system|unrestricted)|no restrictions'
-                  '|你现在(?:是|起)|你的新(?:任务|角色|身份|指令|目标)|假装你|(?:请|你)扮演|没有任何限制|不受任何限制') THEN
+                  '|\mdisable (?:all |any |the |your )*(?:safety|security|content|guardrails?)\M|unrestricted (?:\w+ )?access'
+                  '|你现在(?:是|起)|你的新(?:任务|角色|身份|指令|目标)|假装你|(?:请|你)扮演|没有任何限制|不受任何限制|关闭(?:安全|内容)(?:过滤|限制|检查)') THEN
     RETURN 'it gives the agent another role';
   END IF;
   IF plain LIKE ANY ('{"% ask%",%问%}'::text[])
@@ -47,8 +48,7 @@ BEGIN
                      '%的回答里%,%的回复里%,%的回答末尾%,%的回复末尾%}'::text[])
      AND plain ~ ('\m(?:in|into|from|of|throughout|within) your (?:\w+ )?(?:answers?|repl(?:y|ies)|responses?|outputs?)\M'
                   '|(?:^|[.!] *)(?:please |always |never )*(?:add|append|attach|adapt|alter|augment|begin|change|conclude|end'
-                  '|enhance|finish|format'
-                  '|give|include|insert|limit|mention|modify|prefix|provide|put|render|shorten|start|write)\M[^.;]* your '
+                  '|enhance|finish|format|give|include|insert|limit|mention|modify|prefix|provide|put|render|shorten|start|write)\M[^.;]* your '
                   '(?:\w+ )?(?:answers?|repl(?:y|ies)|responses?|outputs?)\M'
                   '|你的(?:每次|所有|下次|全部)?(?:回答|回复|答复|输出)(?:必须|应|要|请|中|里|末尾|开头|前|后|最后|改|用)'
                   '|在[^。；]*的(?:回答|回复|答复)(?:中|里|末尾|开头|最后)') THEN
@@ -66,8 +66,8 @@ BEGIN
   END IF;
   IF plain LIKE ANY ('{"%from now on%","%this point on%","%future %",%henceforth%,%以后%,%今后%,%现在起%,%从此%,%往后%,%永远%,%每次%,'
                      '%一律%}'::text[])
-     AND (plain LIKE ANY ('{%now%,%point%,%future%,%hence%}'::text[]) OR plain LIKE ANY ('{%一律%,%答%,%回复%,%推荐%,%跳过%,%输出%,%发%,%改%,'
-                                                                                         '%存到%,%清空%,%删除%,%永远把%}'::text[]))
+     AND plain LIKE ANY ('{%now%,%point%,%future%,%hence%,%一律%,%答%,%回复%,%推荐%,%跳过%,%输出%,%发%,%改%,%存到%,%清空%,%删除%,'
+                         '%永远把%}'::text[])
      AND plain ~ ('\m(?:from now on|from this point on|henceforth|in (?:all )?(?:your )?future (?:conversations?|answers?'
                   '|replies|sessions?|responses?|chats?)),?(?: (?:you|always|never|must|should|please|only|do|not))*'
                   ' (?:repl(?:y|ies)|respond|answer|recommend|say|use|send|treat|trust|refuse|approve|add|append|begin|end'
@@ -98,8 +98,9 @@ RETURN CASE
    AND plain LIKE ANY ('{%explain%,%describe%,%draft%,%compose%,%summari%,%translate%,%paraphrase%,%rewrite%,%write %,%provide %,'
                        '%generate %,%create %,"%give %","%tell %","%suggest %","%recommend %",%写%,%翻译%,%总结%,%概括%,%解释%,%介绍%,'
                        '%描述%,%列出%,%推荐%,%改写%,%润色%,%告诉我%,%给我%}'::text[])
-   AND plain ~ ('^\W*(?:please |kindly |can you |could you |now )*(?:(?:explain|describe|draft|compose|summari[sz]e|translate|paraphrase'
-                '|rewrite)(?: to me| for me| briefly)? (?:[''"“‘(]|the\M|this\M|that\M|these\M|how\M|why\M|what\M|an?\M|your\M|my\M|some\M)'
+   AND plain ~ ('^\W*(?:please |kindly |can you |could you |now )*(?:(?:explain|describe|draft|compose|summari[sz]e'
+                '|translate|paraphrase|rewrite)(?: to me| for me| briefly)?'
+                ' (?:[''"“‘(]|the\M|this\M|that\M|these\M|how\M|why\M|what\M|an?\M|your\M|my\M|some\M)'
                 '|(?:write|provide|generate|create|give|tell|suggest|recommend)(?: me| us)?'
                 ' (?:an?|some|any|two|three|five|ten|how|about)\M)(?!.*[.!] +\w)'
                 '|^\W*(?:请|帮我|给我|麻烦|请你)(?:写|翻译|总结|概括|解释|介绍|描述|列出|推荐|改写|润色|告诉我|给我)[^。！]*[。！]?$'
@@ -115,7 +116,7 @@ CREATE OR REPLACE FUNCTION hindsight._forged_source(plain text)
 RETURN CASE
   WHEN plain LIKE ANY ('{%user%,%owner%,%admin%,"%verified by%","%approved by%","%authorized by%",system:%,%trusted%,'
                        '"%security %",%用户%,%主人%,%管理员%,%系统:%,%系统：%,%[系统%,%【系统%,%(系统%,%（系统%,%部门%,%置信度%}'::text[])
-   AND plain ~ ('\m(?:the|your|my) (?:user|owner|admin(?:istrator)?|system administrator)(?: (?:has|have|already|explicitly'
+   AND plain ~ ('\m(?:the|this|your|my) (?:user|owner|admin(?:istrator)?|system administrator)(?: (?:has|have|already|explicitly'
                 '|clearly|personally|himself|herself|just))* (?:confirm(?:ed|s)|approved|agreed|authori[sz]ed|consented|granted'
                 '|permitted|allowed)\M'
                 '|\mas (?:the|your) (?:user|owner)\M(?: \w+)? (?:said|told|asked|requested|wanted|stated|confirmed)'

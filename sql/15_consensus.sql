@@ -1,9 +1,9 @@
 -- Consensus: which of the memories that were found stand alone against the others. It is asked of the best few that recall has
 -- found, so that its cost does not depend on the bank, and no language model is in the way.
 
--- _contradicting: of these memories the pairs that contradict each other: as a link says, or by the rules (_disagreement) where they are
--- near in meaning and have words in common; another version of a thing contradicts nothing. trust: the rank of the source; below 0,
--- what is no witness: a hypothesis, or what is not believed. Both ways round.
+-- _contradicting: of these memories the pairs that contradict each other: as a link says, or by the rules (_disagreement) where
+-- they are near in meaning and have words in common; another version of a thing contradicts nothing. trust: the rank of the
+-- source; below 0, what is no witness: a hypothesis, or what is not believed. Both ways round.
 CREATE OR REPLACE FUNCTION hindsight._contradicting(of_bank bigint, ids uuid[])
   RETURNS TABLE (memory_id uuid, trust integer, origin text, other_id uuid, other_trust integer, other_origin text)
   LANGUAGE plpgsql STABLE
@@ -19,7 +19,8 @@ BEGIN
     ),
     linked AS MATERIALIZED (
       SELECT l.from_id, l.to_id FROM hindsight.link AS l
-      WHERE l.bank_id = of_bank AND l.from_id = ANY (ids) AND l.to_id = ANY (ids) AND l.relation = 'contradicts' AND l.removed_at IS NULL
+      WHERE l.bank_id = of_bank AND l.from_id = ANY (ids) AND l.to_id = ANY (ids) AND l.removed_at IS NULL
+        AND l.relation = 'contradicts'
     ),
     pair AS MATERIALIZED (
       SELECT one.memory_id AS one_id, other.memory_id AS other_id
@@ -36,9 +37,10 @@ BEGIN
 END
 $$;
 
--- _disputed: which of these memories the others are against, and which those are. Whoever is contradicted by a more trusted source is
--- disputed, however many of the less trusted agree with him: who repeats a lie wins nothing. Of equally trusted ones the majority counts:
--- more of them, of different sessions, that say the same against him than with him. A user is no minority: of what he says the newer counts.
+-- _disputed: which of these memories the others are against, and which those are. Whoever is contradicted by a more trusted
+-- source is disputed, however many of the less trusted agree with him: who repeats a lie wins nothing. Of equally trusted ones
+-- the majority counts: more of them, of different sessions, that say the same against him than with him. A user is no minority:
+-- of what he says the newer counts.
 CREATE OR REPLACE FUNCTION hindsight._disputed(of_bank bigint, ids uuid[])
   RETURNS TABLE (memory_id uuid, disputed_by uuid[])
   LANGUAGE plpgsql STABLE

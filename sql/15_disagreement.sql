@@ -12,7 +12,8 @@ DECLARE
   plain text := pg_catalog.replace(pg_catalog.lower(pg_catalog.normalize(content, 'NFKC')), '’', '''');
   rewrite text[];
 BEGIN
-  FOREACH rewrite SLICE 1 IN ARRAY ARRAY[ -- LIKE asks first: a session keeps 32 compiled expressions, and a sentence needs few of these
+  -- LIKE asks first: a session keeps 32 compiled expressions, and a sentence needs few of these.
+  FOREACH rewrite SLICE 1 IN ARRAY ARRAY[
     ['{%can''t%,%cant%,%cannot%}', '\mcan''?t\M|\mcannot\M', 'can not'], ['{%won''t%}', '\mwon''t\M', 'will not'],
     ['{%n''t%}', 'n''t\M', ' not'], ['{"%no longer%",%never%}', '\mno longer\M|\mnever\M', 'not'],
     ['{"%nothing but%","%nobody but%","%no one but%","%none but%"}', '\m(nothing|nobody|no one|none) but\M', 'only'],

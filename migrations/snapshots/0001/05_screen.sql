@@ -121,8 +121,8 @@ AS $$
 DECLARE
   plain text := pg_catalog.lower(content);
   -- What is odd in any way, by one expression for every text: only then those are run that tell what it is.
-  odd constant text := '[\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f'
-    '\ufeff\uffa0\U000e0000-\U000e0fff]|[A-Za-z][\u0370-\u052f]|[\u0370-\u052f][A-Za-z]|[A-Za-z0-9+/_-]{24}';
+  odd constant text := '[\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164'
+    '\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]|[A-Za-z][\u0370-\u052f]|[\u0370-\u052f][A-Za-z]|[A-Za-z0-9+/_-]{24}';
   reason text;
 BEGIN
   IF content ~ odd OR pg_catalog.strpos(content, '%') > 0 THEN

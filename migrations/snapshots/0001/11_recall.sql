@@ -50,7 +50,7 @@ $$;
 -- hops: 1 follows links and neighbours in the session, 0 does not. diversity: 0 takes the best; up to 1 passes over what
 -- resembles better results (maximal marginal relevance, Carbonell and Goldstein 1998). queries, each with its embedding in
 -- embeddings: asked as well, and a memory counts by the query that it answers best.
--- Of the eight best, what contradicts more trusted ones or the majority of the others is disputed_by those, and weighs half (_disputed).
+-- Of the eight best, what more trusted ones or the majority of the others contradict is disputed_by those, and weighs half.
 -- semantic is NULL where there is no embedding to compare. Stable: runs on a hot standby.
 -- Raises HM001 (unknown bank), HM003 (no access), HM004 (bad argument), HM010, HM011 (embedding).
 CREATE OR REPLACE FUNCTION hindsight.recall(
@@ -257,8 +257,8 @@ BEGIN
       ORDER BY b.score * CASE WHEN d.memory_id IS NULL THEN 1 ELSE 0.5 END DESC, b.confirmed_at DESC, b.memory_id
       LIMIT recall.top_k
     )
-    SELECT r.memory_id, r.content, r.type, r.score * r.standing, r.similarity, r.semantic, r.lexical, r.activation, r.confidence, r.decay,
-           r.weight * r.standing,
+    SELECT r.memory_id, r.content, r.type, r.score * r.standing, r.similarity, r.semantic, r.lexical, r.activation,
+           r.confidence, r.decay, r.weight * r.standing,
            array_remove(ARRAY[CASE WHEN r.memory_id = ANY (by_meaning) THEN 'vector' END,
                               CASE WHEN r.memory_id = ANY (by_words) THEN 'text' END,
                               CASE WHEN r.is_named THEN 'entity' END,
