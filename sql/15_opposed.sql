@@ -71,7 +71,8 @@ BEGIN
                   AND (m.expires_at IS NULL OR m.expires_at > pg_catalog.statement_timestamp()) LIMIT 50) AS alike
           WHERE alike.part >= 0.25
           ORDER BY alike.part DESC LIMIT 2) AS near
-    WHERE CASE WHEN hindsight._shared(pg_catalog.ts_filter(near.document, '{a}'), said) >= 0.4
+    WHERE CASE WHEN hindsight._shared(pg_catalog.ts_filter(near.document, '{a}'), said)
+                    >= CASE WHEN pg_catalog.length(said) <= 6 THEN 0.4 ELSE 0.55 END -- a long one has more in common with what it contradicts
                THEN hindsight._disagreement(near.content, fresh.content) END IS NOT NULL
     LIMIT 1);
 END

@@ -25,22 +25,19 @@ CREATE OR REPLACE FUNCTION hindsight._lesson(fresh hindsight.memory, said tsvect
   LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
-  RETURN coalesce(
-    (SELECT m.memory_id FROM hindsight.memory AS m
-     WHERE m.bank_id = fresh.bank_id AND m.digest = fresh.digest AND m.deleted_at IS NOT NULL AND m.pending_reason IS NOT NULL
-       AND hindsight._is_lesson(m.bank_id, m.memory_id, m.digest)
-     LIMIT 1),
-    (SELECT near.memory_id
-     FROM (SELECT m.memory_id, m.content, m.digest, m.document FROM hindsight.memory AS m
-           WHERE m.bank_id = fresh.bank_id AND m.document @@ any_word
-             AND m.deleted_at IS NOT NULL AND m.pending_reason IS NOT NULL
-           LIMIT 300) AS near
-     WHERE CASE WHEN hindsight._part(near.document, any_word) >= 0.4
-                THEN hindsight._shared(pg_catalog.ts_filter(near.document, '{a}'), said) >= 0.75
-                 AND hindsight._names_the_same(near.content, fresh.content)
-                 AND hindsight._disagreement(near.content, fresh.content) IS NULL
-                 AND hindsight._is_lesson(fresh.bank_id, near.memory_id, near.digest) END
-     LIMIT 1));
+  RETURN (
+    SELECT near.memory_id
+    FROM (SELECT m.memory_id, m.content, m.digest, m.document FROM hindsight.memory AS m
+          WHERE m.bank_id = fresh.bank_id AND m.document @@ any_word
+            AND m.deleted_at IS NOT NULL AND m.pending_reason IS NOT NULL
+          LIMIT 300) AS near
+    WHERE CASE WHEN near.digest = fresh.digest THEN hindsight._is_lesson(fresh.bank_id, near.memory_id, near.digest)
+               WHEN hindsight._part(near.document, any_word) >= 0.4
+                 THEN hindsight._shared(pg_catalog.ts_filter(near.document, '{a}'), said) >= 0.75
+                  AND hindsight._names_the_same(near.content, fresh.content)
+                  AND hindsight._disagreement(near.content, fresh.content) IS NULL
+                  AND hindsight._is_lesson(fresh.bank_id, near.memory_id, near.digest) END
+    LIMIT 1);
 END
 $$;
 
