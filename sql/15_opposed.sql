@@ -52,9 +52,9 @@ BEGIN
 END
 $$;
 
--- _opposed: what the user said that a new memory of another source contradicts (15_disagreement.sql), or NULL. Looked for among a
--- hundred that begin alike; of them the three that have most words in common are read, since that takes a millisecond or more
--- each.
+-- _opposed: what the user said that a new memory of another source contradicts (15_disagreement.sql), or NULL. Looked for among
+-- fifty that begin alike; of them the two that have most words in common are read, since that takes a millisecond or more each.
+-- A long text must have more of them in common: what contradicts it says nearly the same.
 CREATE OR REPLACE FUNCTION hindsight._opposed(fresh hindsight.memory, said tsvector, any_word tsquery)
   RETURNS uuid
   LANGUAGE plpgsql STABLE
@@ -72,7 +72,7 @@ BEGIN
           WHERE alike.part >= 0.25
           ORDER BY alike.part DESC LIMIT 2) AS near
     WHERE CASE WHEN hindsight._shared(pg_catalog.ts_filter(near.document, '{a}'), said)
-                    >= CASE WHEN pg_catalog.length(said) <= 6 THEN 0.4 ELSE 0.55 END -- a long one has more in common with what it contradicts
+                    >= CASE WHEN pg_catalog.length(said) <= 6 THEN 0.4 ELSE 0.55 END
                THEN hindsight._disagreement(near.content, fresh.content) END IS NOT NULL
     LIMIT 1);
 END
