@@ -293,11 +293,14 @@ def test_a_content_is_read_from_standard_input(hindsight: Command) -> None:
 
 def test_a_memory_cannot_steer_the_terminal(hindsight: Command) -> None:
     hindsight("store", "harmless \x1b[2J\x1b]0;title\x07 \u202etxet")
-    shown = hindsight("recall", "harmless").out
+    assert hindsight("recall", "harmless").out == "", "U+202E is hidden text: it is pending"
+    shown = hindsight("recall", "harmless", "--include-pending").out
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     assert r"harmless \u001b[2J" in shown
-    assert hindsight("recall", "harmless", "--json").json[0]["content"].startswith("harmless \x1b[2J")
+    assert (
+        hindsight("recall", "harmless", "--include-pending", "--json").json[0]["content"].startswith("harmless \x1b[2J")
+    )
 
 
 @pytest.mark.parametrize(
