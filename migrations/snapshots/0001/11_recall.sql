@@ -208,7 +208,8 @@ BEGIN
                   ELSE lexical(match.bm25) END AS lexical,
              decay(extract(epoch FROM at - m.confirmed_at)::double precision / 86400,
                    coalesce(CASE WHEN m.completed_at IS NULL THEN coalesce(b.decay_rate, t.decay_rate) END, opened.decay_rate)) AS decay,
-             coalesce(b.weight, t.weight) * _trust_weight(m.source) AS weight
+             coalesce(b.weight, t.weight) -- what was inferred is a hypothesis: its type says so already
+               * CASE WHEN m.type = 'hypothesis' AND m.source = 'inferred' THEN 1 ELSE _trust_weight(m.source) END AS weight
       FROM _visible(opened.bank_id, at, recall.as_of, recall.valid_at, pending) AS m
       CROSS JOIN LATERAL _match(m.document, finder, words, idf, prefixes, average_length) AS match
       JOIN memory_type AS t ON t.type = m.type
