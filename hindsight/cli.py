@@ -26,6 +26,7 @@ from hindsight.command import (
 )
 from hindsight.config import load_settings
 from hindsight.database import database_url, head, migrate, migration_script
+from hindsight.defence_commands import lessons, quarantine
 from hindsight.embedding import embedding_provider
 from hindsight.embedding_commands import embed, reembed
 from hindsight.evaluation_commands import eval_recall
@@ -72,7 +73,7 @@ app = App(
 
 GROUPS: dict[str, tuple[Callable[..., object], ...]] = {
     "Memories": (store, recall, should_recall, get, history, forget, restore),
-    "Belief and the past": (pending, confirm, reject, complete, state, diff),
+    "Belief and the past": (pending, quarantine, lessons, confirm, reject, complete, state, diff),
     "Conversations": (worker, queue, distilling),
     "The upkeep of a bank": (policy, redaction, maintain, audit, reflect, usage, verify, erase),
 }

@@ -113,6 +113,11 @@ class Settings(BaseSettings):
     jwt_public_key: str | None = Field(default=None, description="Or its public key itself, as PEM.")
     jwt_algorithm: str = Field(default="RS256", description="How they must be signed.")
     jwt_claim: str = Field(default="sub", min_length=1, description="The claim that names the principal.")
+    tools: Literal["default", "full"] = Field(
+        default="default",
+        description="Which MCP tools are offered: default (six), or full: memory_link, memory_log and memory_lessons, "
+        "too.",
+    )
     tool_aliases: bool = Field(
         default=False, description="Also offer the MCP tools under the names that other memory servers use."
     )

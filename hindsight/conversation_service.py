@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from hindsight.arguments import Identifier, JsonObjects, Required, Text, Whole, Word
 from hindsight.client import AsyncHindsight
@@ -24,6 +26,18 @@ class ConversationService(ABC):
     async def log_turns(self, session_id: Required, turns: JsonObjects, bank: Word = None) -> list[LoggedTurn]:
         """Keeps messages of a session as they were said."""
         return await self.client.log_turns(bank or self.settings.bank, session_id, turns)
+
+    async def log(
+        self,
+        session_id: Annotated[Required, Field(description="The conversation, as the application calls it.")],
+        turns: Annotated[
+            JsonObjects,
+            Field(description="Messages in order, each with role (user, assistant, tool) and content."),
+        ],
+        bank: Annotated[Word, Field(description="The bank of memories. Leave out for the usual one.")] = None,
+    ) -> dict[str, list[LoggedTurn]]:
+        """Keeps messages of a session as they were said, for an agent that logs its own conversation."""
+        return {"turns": await self.log_turns(session_id, turns, bank)}
 
     async def close_session(self, session_id: Required, bank: Word = None) -> dict[str, str]:
         """Says that a conversation is over."""

@@ -27,14 +27,16 @@ from hindsight.evaluation_conversations import (
     read_conversations,
     rules,
 )
+from hindsight.evaluation_defence import Case, defence_table, evaluate_defence, read_cases
 from hindsight.evaluation_pairs import evaluate_pairs, read_pairs
+from hindsight.evaluation_poison import read_poison
 from hindsight.evaluation_redaction import evaluate_redaction, read_sentences, redaction_table
 from hindsight.language_model import NOT_CONFIGURED
 from hindsight.sync_client import Hindsight
 from hindsight.tables import groups_table, quality_table, visible
 from hindsight.throwaway import throwaway_database
 
-Labelled = Literal["pairs", "audit", "redaction", "conversations"]
+Labelled = Literal["pairs", "audit", "redaction", "conversations", "defence", "poison"]
 
 
 def eval_recall(
@@ -45,7 +47,8 @@ def eval_recall(
         Format | Labelled,
         Parameter(
             help="What the file is: LoCoMo's JSON, SQuAD's, lines of labelled pairs (stored in turn, or audited), "
-            "of sentences to redact, or of conversations with what is worth keeping of them."
+            "of sentences to redact, of conversations with what is worth keeping of them, of attacks on a memory, or a "
+            "public set of attacks (poison)."
         ),
     ],
     channels: Annotated[
@@ -64,7 +67,8 @@ def eval_recall(
     """Measure how much of the evidence for a data set's questions recall finds, and what each channel finds alone.
 
     Or, of pairs of sentences, which are merged, or what an audit says; of sentences, what is redacted; of
-    conversations, how much of what is worth keeping is extracted, and what else. It runs in an embedded PostgreSQL of
+    conversations, how much of what is worth keeping is extracted, and what else; of attacks, how many are believed,
+    and how much that is honest is held back. It runs in an embedded PostgreSQL of
     its own, with the configured embedding model.
     """
     run = _Run(file, cache, here, as_json, model)
@@ -153,9 +157,28 @@ def _conversations(run: _Run) -> None:
     show(run.as_json, report.as_dict(), heading, extraction_table(report.groups), *wrong, *missed, *failed)
 
 
+def _defence(run: _Run) -> None:
+    _attacked(run, read_cases(run.file))
+
+
+def _poison(run: _Run) -> None:
+    _attacked(run, read_poison(run.file))
+
+
+def _attacked(run: _Run, cases: list[Case]) -> None:
+    with run.client(keeps_embeddings=True) as (_, client):
+        report = evaluate_defence(cases, client)
+        model = client.embedder.model if client.embedder else "no embedding model"
+    believed = [visible(f"believed, {one.id}: {one.steps[0]['content']}") for one in report.believed]
+    held = [visible(f"held back, {one.id}: {'; '.join(why)}: {one.steps[0]['content']}") for one, why in report.held]
+    show(run.as_json, report.as_dict(), f"{len(cases)} cases, {model}", defence_table(report.kinds), *believed, *held)
+
+
 _LABELLED: dict[str, Callable[[_Run], None]] = {
     "pairs": _pairs,
     "audit": _audit,
     "redaction": _redaction,
     "conversations": _conversations,
+    "defence": _defence,
+    "poison": _poison,
 }

@@ -1,4 +1,4 @@
-"""The MCP server: six tools over the memory service, and the guidance that tells a model when to use them.
+"""The MCP server: six tools over the memory service, or nine, and the guidance that tells a model when to use them.
 
 `python -m hindsight.mcp_server` serves one client over standard input and output.
 """
@@ -29,7 +29,7 @@ from pydantic_core import to_jsonable_python
 from hindsight.arguments import perform, schema_of
 from hindsight.config import Settings, load_settings
 from hindsight.errors import HindsightError
-from hindsight.guidance import CONFIRM, FORGET, GUIDANCE, HISTORY, RECALL, STORE, UPDATE
+from hindsight.guidance import CONFIRM, FORGET, GUIDANCE, HISTORY, LESSONS, LINK, LOG, RECALL, STORE, UPDATE
 from hindsight.refusals import INTERNAL, is_internal, refusal
 from hindsight.request_id import request_id
 from hindsight.results import Context, Event
@@ -93,6 +93,28 @@ TOOLS = (
     ),
 )
 """The tools, with the names that other memory servers use."""
+
+MORE_TOOLS = (
+    ToolPlan(
+        ("memory_link",),
+        "link",
+        LINK,
+        ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False),
+    ),
+    ToolPlan(
+        ("memory_log",),
+        "log",
+        LOG,
+        ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False),
+    ),
+    ToolPlan(
+        ("memory_lessons",),
+        "lessons",
+        LESSONS,
+        ToolAnnotations(read_only_hint=True, open_world_hint=False),
+    ),
+)
+"""What `settings.tools` full adds: an agent that has few tools uses them better."""
 
 
 class MemoryTool(FunctionTool):
@@ -171,7 +193,7 @@ def build_server(settings: Settings, service: MemoryService | None = None) -> Fa
         lifespan=lifespan,
         mask_error_details=True,
     )
-    for plan in TOOLS:
+    for plan in TOOLS + MORE_TOOLS if settings.tools == "full" else TOOLS:
         for name in plan.names if settings.tool_aliases else plan.names[:1]:
             server.add_tool(_tool(getattr(memory, plan.method), name, plan, settings))
 

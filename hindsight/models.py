@@ -227,6 +227,9 @@ class Bank(Base):
     redaction_patterns: Mapped[dict[str, str] | None] = mapped_column(
         JSONB, comment="Kinds of the operator's own, each with an expression."
     )
+    screening: Mapped[bool] = mapped_column(
+        Boolean, server_default=text("true"), comment="Whether what is stored is screened for what looks planted."
+    )
     created_at: Mapped[datetime] = mapped_column(Timestamp, server_default=func.now())
 
 
@@ -521,6 +524,22 @@ class Memory(_MemoryColumns, Base):
             postgresql_where=text(LIVE),
         ),
         Index(
+            "memory_said_idx",
+            "bank_id",
+            "document",
+            postgresql_using="gin",
+            postgresql_with={"fastupdate": "off"},
+            postgresql_where=text(f"{LIVE} AND source = 'user'"),
+        ),
+        Index(
+            "memory_rejected_idx",
+            "bank_id",
+            "document",
+            postgresql_using="gin",
+            postgresql_with={"fastupdate": "off"},
+            postgresql_where=text("deleted_at IS NOT NULL AND pending_reason IS NOT NULL"),
+        ),
+        Index(
             "memory_names_idx",
             text("_names_v1(bank_id, tags, entities, slot)"),  # as `alembic check` reads it, in our schema
             postgresql_using="gin",
@@ -698,6 +717,7 @@ class Event(Base):
     __table_args__ = (
         ForeignKeyConstraint(["bank_id"], ["hindsight.bank.bank_id"], name="event_bank_id_fkey"),
         Index("event_memory_idx", "bank_id", "memory_id", "event_id"),
+        Index("event_held_idx", "bank_id", "memory_id", postgresql_where=text("after ? 'pending_reason'")),
         Index("event_redacted_idx", "bank_id", "at", postgresql_where=text("action = 'redacted'")),
         {"comment": "The append-only audit trail: who did what to which memory, when, why, before and after."},
     )

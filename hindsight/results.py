@@ -34,6 +34,7 @@ class Recalled:
     linked memories). `channels` found it: vector, text, entity, slot, recency, links, session, pending.
     `completed_at`: when a todo was done. `valid_to`: until when it was true, of a value that another has followed.
     `pending_reason`: why it is not believed yet. `linked_from`: the memory that most of the activation comes from.
+    `disputed_by`: the memories that contradict it, and outweigh it.
     `relevance`: what a reranking endpoint gave it, on its model's scale; None without one. It makes the order then, and
     leaves the score as it is.
     """
@@ -63,6 +64,7 @@ class Recalled:
     valid_to: datetime | None
     pending_reason: str | None
     linked_from: UUID | None
+    disputed_by: list[UUID]
     relevance: float | None = None
 
 
@@ -379,6 +381,53 @@ class Tag:
     tag: str
     memories: int
     aliases: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantined:
+    """A memory that is held because it looks planted. `author`: the principal that stored it."""
+
+    memory_id: UUID
+    content: str
+    reason: str
+    source: str | None
+    author: str
+    session_id: str | None
+    held_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldCount:
+    """How much was held for a reason, by source and author, and what became of it.
+
+    `wrongly`: the share of what was decided that was confirmed; None where nothing was decided.
+    """
+
+    reason: str
+    source: str | None
+    author: str
+    held: int
+    waiting: int
+    rejected: int
+    confirmed: int
+    wrongly: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """What was rejected (`kind` is rejected: by whom, when, why, and the words by which its like is held back).
+
+    Or what was written down as a lesson (`kind` is written).
+    """
+
+    memory_id: UUID
+    kind: str
+    content: str
+    reason: str | None
+    source: str | None
+    principal: str
+    at: datetime
+    words: list[str] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

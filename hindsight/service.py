@@ -29,12 +29,13 @@ from hindsight.arguments import (
     Word,
 )
 from hindsight.authentication import caller
+from hindsight.calls import identifier
 from hindsight.client import AsyncHindsight
 from hindsight.config import Settings
 from hindsight.conversation_service import ConversationService
 from hindsight.errors import DatabaseUnavailable, InvalidArgument, UnknownBank, UnknownMemory
 from hindsight.recall_notes import RecallNotes
-from hindsight.results import TYPES, Change, Context, Event, Forgotten, Matched, Memory, RecallAdvice, Stored
+from hindsight.results import TYPES, Change, Context, Event, Forgotten, Lesson, Matched, Memory, RecallAdvice, Stored
 from hindsight.worker import working
 
 log = logging.getLogger("hindsight.server")
@@ -417,6 +418,37 @@ class MemoryService(ConversationService):
     async def history(self, memory_id: MemoryId, bank: Bank = None) -> list[Event]:
         """A memory's life."""
         return await self.client.history(bank or self.settings.bank, memory_id)
+
+    # ---- what MCP offers in its full set of tools ----------------------------------------------------------
+
+    async def link(
+        self,
+        from_id: Annotated[Identifier, Field(description="The memory that the link goes from: the cause, the part.")],
+        to_id: Annotated[Identifier, Field(description="The memory that it goes to: the effect, the whole.")],
+        relation: Annotated[
+            Text,
+            Field(
+                description="related (if left out), causes, solves, part_of, contradicts, evolved_into, derived_from, "
+                "or a word of your own."
+            ),
+        ] = None,
+        weight: Annotated[
+            Number, Field(description="How strong it is, 0 to 1; 1 if left out.", json_schema_extra=_UNIT)
+        ] = None,
+        bank: Bank = None,
+    ) -> dict[str, Any]:
+        """Links one memory to another."""
+        given = (identifier(from_id, "from_id"), identifier(to_id, "to_id"), relation or "related")
+        linked = await self.client.link(bank or self.settings.bank, *given, 1.0 if weight is None else weight)
+        return {"linked": linked, **dict(zip(("from_id", "to_id", "relation"), given, strict=True))}
+
+    async def lessons(
+        self,
+        most: Annotated[Whole, Field(description="How many at most; 20 if left out.")] = None,
+        bank: Bank = None,
+    ) -> dict[str, list[Lesson]]:
+        """What was rejected, and what was written down as a lesson."""
+        return {"lessons": await self.client.lessons(bank or self.settings.bank, 20 if most is None else most)}
 
     # ---- what only REST offers ----------------------------------------------------------------------------
 

@@ -18,10 +18,13 @@ from hindsight.results import (
     Erased,
     EventProblem,
     Finding,
+    HeldCount,
     Insight,
+    Lesson,
     Model,
     ModelUsage,
     Policy,
+    Quarantined,
     Redacted,
     Redaction,
     SampledMemory,
@@ -100,6 +103,26 @@ class Operations(Access):
     def redactions(self, bank: str) -> list[Redacted]:
         """How much was redacted in a bank, of each kind, in how many writes, and when; no content."""
         return self._rows(Redacted, "redactions", bank=bank)
+
+    def screening(self, bank: str) -> bool:
+        """Whether what is stored in a bank is screened for what looks planted."""
+        return cast(bool, self._value("screening", bank=bank))
+
+    def set_screening(self, bank: str, screening: bool) -> None:
+        """Screens what is stored in a bank from now on, or does not. For its owner."""
+        self._transaction("set_screening", [{"bank": bank, "screening": screening}])
+
+    def quarantine(self, bank: str, most: int = 100) -> list[Quarantined]:
+        """What is held because it looks planted, the newest first, to review with `confirm` and `reject`."""
+        return self._rows(Quarantined, "quarantine", bank=bank, most=most)
+
+    def quarantine_figures(self, bank: str) -> list[HeldCount]:
+        """How much was held, why and from whom, and what became of it."""
+        return self._rows(HeldCount, "quarantine_figures", bank=bank)
+
+    def lessons(self, bank: str, most: int = 100) -> list[Lesson]:
+        """What was rejected and holds back its like, and what was written down as a lesson, the newest first."""
+        return self._rows(Lesson, "lessons", bank=bank, most=most)
 
     def redact(self, content: str, kinds: Labels | None = None) -> str:
         """A text with placeholders ([phone:1]) in place of personal data and secrets, of these kinds or of all."""

@@ -162,13 +162,16 @@ $$;
 
 -- _merge: the same was said again: confirms the memory that holds it, and unites what the two say about it. Confidence rises
 -- by what is evidence: other words from another conversation raise it, each time by less; the same words do not, but for a
--- user, document or tool that is surer (is_sure: a confidence was given); an echo of what was recalled never does.
+-- user, document or tool that is surer (is_sure: a confidence was given); an echo of what was recalled never does, nor does a
+-- tool or document that the same principal brings again. What the screen holds adds nothing to a memory; and what it held is
+-- believed when a user says it.
 CREATE OR REPLACE FUNCTION hindsight._merge(
   held hindsight.memory, again hindsight.memory, is_sure boolean, OUT reasons text[], OUT superseded_id uuid)
   LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-  merged hindsight.memory := hindsight._united(held, again);
+  is_held constant boolean := coalesce(again.pending_reason LIKE hindsight._screened() || '%', false);
+  merged hindsight.memory := CASE WHEN is_held THEN held ELSE hindsight._united(held, again) END;
   contest record;
   since timestamptz; -- when another value of the slot ended
   earlier record;
@@ -178,7 +181,8 @@ BEGIN
     again.source := 'inferred';
     again.type := 'hypothesis';
   END IF;
-  is_echo := held.digest = again.digest OR again.source = 'inferred' OR again.session_id = held.session_id;
+  is_echo := held.digest = again.digest OR again.source = 'inferred' OR again.session_id = held.session_id
+    OR is_held OR hindsight._is_own_repetition(held, again);
   reasons := ARRAY[CASE WHEN held.digest = again.digest THEN 'the same content was stored before'
                         ELSE 'the same was stored before, in other words' END];
   merged.confirmations := held.confirmations + 1;
@@ -189,8 +193,10 @@ BEGIN
     WHEN held.pending_reason = 'low confidence' AND coalesce(again.source IN ('user', 'document', 'tool'), is_sure)
       THEN greatest(held.confidence, again.confidence)
     ELSE held.confidence END;
-  merged.metadata := held.metadata || again.metadata;
-  IF NOT merged.tags @> again.tags OR NOT merged.entities @> again.entities THEN
+  merged.metadata := CASE WHEN is_held THEN held.metadata ELSE held.metadata || again.metadata END;
+  IF is_held THEN
+    reasons := reasons || again.pending_reason;
+  ELSIF NOT merged.tags @> again.tags OR NOT merged.entities @> again.entities THEN
     reasons := reasons || 'it has a hundred tags or entities already, and takes no more'::text;
   END IF;
   IF pg_catalog.length(merged.metadata::text) > 100000 THEN
@@ -220,15 +226,31 @@ BEGIN
   IF held.pending_reason = 'low confidence' AND merged.confidence >= hindsight._believable() THEN
     merged.pending_reason := NULL;
     reasons := reasons || 'a confident statement of it: it is believed now'::text;
+  ELSIF held.pending_reason LIKE hindsight._screened() || '%' AND again.source = 'user' AND again.pending_reason IS NULL THEN
+    merged.pending_reason := NULL;
+    merged.source := again.source;
+    merged.confidence := greatest(merged.confidence, again.confidence);
+    reasons := reasons || 'the user says it: it is believed now'::text;
   ELSIF held.pending_reason IS NOT NULL THEN
     reasons := reasons || ('still pending: ' || held.pending_reason);
+  END IF;
+  IF held.pending_reason IS NULL AND held.confirmations >= 1 AND held.digest <> again.digest
+     AND hindsight._is_evidence_once(again)
+     AND again.source IS NOT DISTINCT FROM held.source AND held.created_at > pg_catalog.clock_timestamp() - interval '10 minutes'
+     AND (SELECT b.screening FROM hindsight.bank AS b WHERE b.bank_id = held.bank_id)
+     AND NOT hindsight._was_released(held.bank_id, held.digest) THEN
+    merged.pending_reason := hindsight._one_claim();
+    reasons := reasons || merged.pending_reason;
   END IF;
   IF merged.slot IS NOT NULL AND merged.pending_reason IS NULL
      AND (held.slot IS NULL OR held.pending_reason IS NOT NULL) THEN
     SELECT c.* INTO contest FROM hindsight._contest_slot(merged, coalesce(again.occurred_at, again.created_at)) AS c;
     superseded_id := contest.superseded_id;
     since := contest.superseded_at;
-    IF contest.holder_id IS NOT NULL AND held.pending_reason IS NOT NULL THEN
+    IF contest.is_distrusted AND held.pending_reason IS NOT NULL THEN
+      merged.pending_reason := contest.reason;
+      reasons := reasons || contest.reason;
+    ELSIF contest.holder_id IS NOT NULL AND held.pending_reason IS NOT NULL THEN
       merged.superseded_by := contest.holder_id;
       merged.valid_to := contest.valid_to;
       reasons := reasons || contest.reason;

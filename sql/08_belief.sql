@@ -51,8 +51,10 @@ BEGIN
   changed.expires_at := CASE WHEN held.expires_at IS NOT NULL THEN greatest(held.expires_at, _lives_until(opened.bank_id, changed.type)) END;
   IF changed.slot IS NOT NULL AND held.pending_reason IS NOT NULL THEN
     changed.confidence := 1; -- whoever confirms has decided the contest
+    changed.source := 'user';
     since := (SELECT c.superseded_at FROM _contest_slot(changed, changed.confirmed_at) AS c);
     changed.confidence := greatest(held.confidence, 0.9);
+    changed.source := held.source;
   END IF;
   RETURN _state(_change_unless_taken('confirmed', held, changed, reason, since), clock_timestamp());
 END

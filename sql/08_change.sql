@@ -95,6 +95,7 @@ DECLARE
   held memory;
   changed memory;
   kept record;
+  held_back text;
 BEGIN
   PERFORM _check_optional_text('content', content, 10000), _check_optional_text('context', context, 10000),
           _check_optional_text('slot', slot, 200), _check_optional_text('reason', reason, 2000),
@@ -171,6 +172,15 @@ BEGIN
     changed.pending_reason := NULL;
   ELSIF held.pending_reason IS NULL AND changed.confidence < _believable() THEN
     changed.pending_reason := 'low confidence';
+  END IF;
+  IF opened.screening AND (changed.content <> held.content OR changed.context IS DISTINCT FROM held.context) THEN
+    held_back := coalesce(CASE WHEN changed.content <> held.content THEN _suspicion(changed.content, changed.source) END,
+                          CASE WHEN changed.context IS DISTINCT FROM held.context
+                               THEN _suspicion(changed.context, changed.source) END);
+    IF held_back IS NOT NULL THEN
+      changed.pending_reason := _screened() || held_back;
+      reason := concat_ws('; ', reason, changed.pending_reason);
+    END IF;
   END IF;
   changed := _change_unless_taken('updated', held, changed, reason);
   RETURN changed.version;

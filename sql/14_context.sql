@@ -142,19 +142,23 @@ BEGIN
   block := '';
   citations := '{}';
   FOR held IN
-    SELECT m.memory_id, m.content, m.type, m.confidence, m.session_id, m.pending_reason, m.completed_at, m.valid_to,
-           coalesce(m.occurred_at, m.created_at) AS said_at
+    SELECT m.memory_id, m.content, m.type, m.confidence, m.session_id, m.source, m.pending_reason, m.completed_at, m.valid_to,
+           coalesce(m.occurred_at, m.created_at) AS said_at, d.disputed_by
     FROM _visible(opened.bank_id, at, context_block.as_of, context_block.valid_at, true) AS m
+    LEFT JOIN _disputed(opened.bank_id, CASE WHEN opened.screening AND num_nonnulls(context_block.as_of, context_block.valid_at) = 0
+                                             THEN memory_ids[:8] END) AS d ON d.memory_id = m.memory_id
     WHERE m.memory_id = ANY (memory_ids)
     ORDER BY array_position(memory_ids, m.memory_id)
   LOOP
     mark := format('- [m:%s] %s: ', held.memory_id, concat_ws(', ',
       _age(held.said_at, at),
       'session ' || _quoted("left"(held.session_id, 60)),
+      CASE WHEN held.type <> 'hypothesis' OR held.source <> 'inferred' THEN 'by ' || held.source END, -- a hypothesis is inferred
       nullif(held.type, 'fact'),
       'done ' || _age(held.completed_at, at),
       'true until ' || to_char(held.valid_to AT TIME ZONE 'UTC', 'YYYY-MM-DD'),
       'pending (' || _quoted(held.pending_reason) || ')',
+      'disputed by ' || (SELECT string_agg('m:' || o.memory_id, ' ') FROM unnest(held.disputed_by[:3]) AS o(memory_id)),
       CASE WHEN held.confidence < 0.75 THEN 'confidence ' || round(held.confidence::numeric, 2) END));
     shown := _quoted(held.content);
     size := tokens(shown);

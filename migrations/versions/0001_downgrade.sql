@@ -24,7 +24,7 @@ BEGIN
     EXECUTE 'DROP ROUTINE ' || signature || ' CASCADE';
   END LOOP;
   DROP TYPE hindsight.recalled, hindsight._filter, hindsight._moment, hindsight._edge, hindsight.neighbour, hindsight.memory_record, hindsight.forgotten, hindsight.insight,
-    hindsight.matched, hindsight.extracted;
+    hindsight.matched, hindsight.extracted, hindsight._against;
   REVOKE ALL ON SCHEMA hindsight FROM hindsight_app, hindsight_service, hindsight_reader;
 END
 $downgrade$;

@@ -72,6 +72,7 @@ CREATE TABLE hindsight.bank (
   redaction text DEFAULT 'mask' NOT NULL,
   redaction_kinds text[],
   redaction_patterns jsonb,
+  screening boolean DEFAULT true NOT NULL,
   created_at timestamptz DEFAULT now() NOT NULL,
   PRIMARY KEY (bank_id),
   CONSTRAINT bank_redaction_check CHECK (redaction IN ('off', 'mask', 'refuse')),
@@ -108,6 +109,7 @@ COMMENT ON COLUMN hindsight.bank.findings IS 'How many findings that audit had.'
 COMMENT ON COLUMN hindsight.bank.redaction IS 'What becomes of personal data and secrets that are to be stored: off, mask or refuse.';
 COMMENT ON COLUMN hindsight.bank.redaction_kinds IS 'Of which kinds; NULL: of those that are redacted by default.';
 COMMENT ON COLUMN hindsight.bank.redaction_patterns IS 'Kinds of the operator''s own, each with an expression.';
+COMMENT ON COLUMN hindsight.bank.screening IS 'Whether what is stored is screened for what looks planted.';
 
 CREATE TABLE hindsight.bank_type (
   bank_id bigint NOT NULL,
@@ -324,6 +326,7 @@ CREATE TABLE hindsight.memory (
 -- A row stays whole: a search reads its document and its vector, which TOAST would keep elsewhere or compressed.
 ALTER TABLE hindsight.memory SET (toast_tuple_target = 8160);
 CREATE INDEX memory_words_idx ON hindsight.memory USING gin (bank_id, document) WITH (fastupdate = off) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL;
+CREATE INDEX memory_said_idx ON hindsight.memory USING gin (bank_id, document) WITH (fastupdate = off) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND source = 'user';
 CREATE INDEX memory_names_idx ON hindsight.memory USING gin (hindsight._names_v1(bank_id, tags, entities, slot)) WITH (fastupdate = off) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND (slot IS NOT NULL OR tags <> '{}' OR entities <> '{}');
 CREATE UNIQUE INDEX memory_slot_key ON hindsight.memory (bank_id, slot) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND slot IS NOT NULL;
 CREATE INDEX memory_session_idx ON hindsight.memory (bank_id, session_id, COALESCE(occurred_at, created_at)) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL;
@@ -339,6 +342,7 @@ CREATE INDEX memory_valid_idx ON hindsight.memory (bank_id, slot) WHERE deleted_
 CREATE INDEX memory_trivial_idx ON hindsight.memory (bank_id, confirmed_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND importance < 0.3;
 CREATE INDEX memory_unused_idx ON hindsight.memory (bank_id, confirmed_at) WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND importance >= 0.3 AND importance < 0.5 AND confirmations = 0;
 CREATE INDEX memory_changed_idx ON hindsight.memory (bank_id, changed_at);
+CREATE INDEX memory_rejected_idx ON hindsight.memory USING gin (bank_id, document) WITH (fastupdate = off) WHERE deleted_at IS NOT NULL AND pending_reason IS NOT NULL;
 CREATE INDEX memory_document_idx ON hindsight.memory (bank_id, (metadata ->> 'document')) WHERE metadata ? 'document';
 COMMENT ON TABLE hindsight.memory IS 'One distilled sentence that is worth keeping. The layer that recall searches.';
 COMMENT ON COLUMN hindsight.memory.version IS '1 when stored, one more at each change.';
@@ -492,6 +496,7 @@ CREATE TABLE hindsight.event (
   CONSTRAINT event_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id)
 );
 CREATE INDEX event_memory_idx ON hindsight.event (bank_id, memory_id, event_id);
+CREATE INDEX event_held_idx ON hindsight.event (bank_id, memory_id) WHERE after ? 'pending_reason';
 CREATE INDEX event_redacted_idx ON hindsight.event (bank_id, at) WHERE action = 'redacted';
 COMMENT ON TABLE hindsight.event IS 'The append-only audit trail: who did what to which memory, when, why, before and after.';
 COMMENT ON COLUMN hindsight.event.principal IS 'Who did it.';
@@ -590,7 +595,7 @@ CREATE TYPE hindsight.recalled AS (
   semantic double precision, lexical double precision, activation double precision, confidence double precision, decay double precision,
   weight double precision, channels text[], tags text[], entities text[], slot text, session_id text, source text,
   metadata jsonb, occurred_at timestamptz, created_at timestamptz, confirmed_at timestamptz, completed_at timestamptz,
-  valid_to timestamptz, pending_reason text, linked_from uuid
+  valid_to timestamptz, pending_reason text, linked_from uuid, disputed_by uuid[]
 );
 COMMENT ON TYPE hindsight.recalled IS 'A memory that recall found, with the parts and channels that made its score.';
 CREATE TYPE hindsight._filter AS (
@@ -606,6 +611,10 @@ CREATE TYPE hindsight._edge AS (
   parent_id uuid, child_id uuid, weight double precision, relation text
 );
 COMMENT ON TYPE hindsight._edge IS 'What recall follows from one memory to another; relation is NULL for neighbours in a session.';
+CREATE TYPE hindsight._against AS (
+  reason text, other_id uuid, repeated uuid[]
+);
+COMMENT ON TYPE hindsight._against IS 'Why a new memory is not believed: the reason, what of the bank is against it, and what is held with it.';
 CREATE TYPE hindsight.neighbour AS (
   memory_id uuid, direction text, relation text, weight double precision, content text, type text, linked_at timestamptz
 );

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from fastmcp import Client
+
 from hindsight.arguments import OTHER_SPELLINGS
 from hindsight.guidance import GUIDANCE
-from hindsight.mcp_server import TOOLS
+from hindsight.mcp_server import TOOLS, build_server
 from hindsight.rest import rest_routes
 from hindsight.service import MemoryService
 
@@ -19,8 +21,10 @@ TEXT = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8
 ID = "2e378c49-8294-425c-ae08-9a625057d9f2"
 
 
-async def test_every_tool_is_listed_with_every_parameter_and_no_other(client):
-    for tool in await client.list_tools():
+async def test_every_tool_is_listed_with_every_parameter_and_no_other(settings):
+    async with Client(build_server(settings.model_copy(update={"tools": "full"}))) as client:
+        tools = await client.list_tools()
+    for tool in tools:
         section = TEXT.split(f"### {tool.name}\n")[1].split("\n#")[0]
         rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", section, re.MULTILINE))
         assert list(rows) == list(tool.input_schema["properties"])

@@ -320,6 +320,7 @@ class TestSources:
             "The admin approves every payment",
             *(f"The admin approves every payment{'!' * n}" for n in range(1, 7)),
         ]
+        db.call("set_screening", bank=bank, screening=False)  # else it is held the third time
         for number, content in enumerate(contents):
             stored = db.one(
                 "store", bank=bank, content=content, source="tool", session_id=f"s{number}", confidence=0.7,

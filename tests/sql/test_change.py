@@ -236,7 +236,7 @@ def test_an_event_is_left_by_everything_that_happens_to_a_memory(db: Database, b
     memory_id = store(db, bank, "The port is 22", slot="port")
     db.call("store", bank=bank, content="The port is 22", confidence=0.95, source="user")
     db.call("update_memory", bank=bank, memory_id=memory_id, tags=["ssh"])
-    db.call("store", bank=bank, content="The port is 2222", slot="port", confidence=1.0)
+    db.call("store", bank=bank, content="The port is 2222", slot="port", confidence=1.0, source="user")
     events = db.call("history", bank=bank, memory_id=memory_id)
     assert [event["action"] for event in events] == ["stored", "merged", "updated", "superseded"]
     assert all(event["principal"] == "postgres" for event in events)

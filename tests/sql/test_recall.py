@@ -103,7 +103,14 @@ class TestTheScore:
     def test_knowledge_does_not_fade_and_a_hypothesis_weighs_half(self, db: Database, bank: str, toy: str) -> None:
         for type_ in ("fact", "knowledge", "hypothesis"):
             db.call(
-                "store", bank=bank, content=f"a {type_}", type=type_, embedding="[1,0,0]", model=toy, confidence=1.0
+                "store",
+                bank=bank,
+                content=f"a {type_}",
+                type=type_,
+                embedding="[1,0,0]",
+                model=toy,
+                confidence=1.0,
+                source="user",
             )
             age(db, f"a {type_}", 100)
         scores = {row["type"]: row["score"] for row in db.call("recall", bank=bank, embedding="[1,0,0]", min_score=0)}
@@ -117,7 +124,14 @@ class TestTheScore:
         db.rows("INSERT INTO hindsight.bank_type VALUES (%s, 'decision', 0.1, 0.4)", (bank_id,))
         for type_ in ("fact", "decision"):
             db.call(
-                "store", bank=bank, content=f"a {type_}", type=type_, embedding="[1,0,0]", model=toy, confidence=1.0
+                "store",
+                bank=bank,
+                content=f"a {type_}",
+                type=type_,
+                embedding="[1,0,0]",
+                model=toy,
+                confidence=1.0,
+                source="user",
             )
             age(db, f"a {type_}", 10)
         rows = {row["type"]: row for row in db.call("recall", bank=bank, embedding="[1,0,0]", min_score=0)}

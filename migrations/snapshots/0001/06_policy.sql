@@ -155,9 +155,12 @@ $$;
 -- holder is superseded now (superseded_id; the challenger is believed from superseded_at on). Otherwise the holder keeps
 -- it, by the policy of the challenger's type, and the challenger was true until valid_to, if it was ever true.
 -- What was inferred never takes the place of what was said; and of what was said with another version the newer one follows.
+-- Nor does a less trusted source take the place of what a more trusted one said, whatever the policy (is_distrusted): somebody
+-- is to confirm it.
 CREATE OR REPLACE FUNCTION hindsight._contest_slot(
   challenger hindsight.memory, said_at timestamptz,
-  OUT holder_id uuid, OUT superseded_id uuid, OUT superseded_at timestamptz, OUT valid_to timestamptz, OUT reason text)
+  OUT holder_id uuid, OUT superseded_id uuid, OUT superseded_at timestamptz, OUT valid_to timestamptz, OUT reason text,
+  OUT is_distrusted boolean)
   LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -192,14 +195,20 @@ BEGIN
     wins := challenger.confidence > holder.confidence;
     reason := CASE WHEN wins THEN 'slot %s had a less confident value' ELSE 'slot %s has a more confident value' END;
   END IF;
-  IF wins AND holder.type <> ALL (hindsight._writable_types(holder.bank_id)) THEN
+  is_distrusted := wins AND holder.type <> 'hypothesis' AND hindsight._trust(challenger.source) < hindsight._trust(holder.source)
+    AND (SELECT b.screening FROM hindsight.bank AS b WHERE b.bank_id = challenger.bank_id);
+  IF is_distrusted THEN
+    wins := false;
+    reason := hindsight._contradicts_trusted();
+  ELSIF wins AND holder.type <> ALL (hindsight._writable_types(holder.bank_id)) THEN
     wins := false;
     reason := 'slot %s has a ' || holder.type || ', which the writer may not change';
   END IF;
   reason := pg_catalog.format(reason, challenger.slot);
   IF NOT wins THEN
     holder_id := holder.memory_id;
-    IF keeps_history AND said_at < held_since AND (holder.type = 'hypothesis') = (challenger.type = 'hypothesis') THEN
+    IF NOT is_distrusted AND keeps_history AND said_at < held_since
+       AND (holder.type = 'hypothesis') = (challenger.type = 'hypothesis') THEN
       valid_to := hindsight._begin_of_next(challenger, said_at, held_since);
     END IF;
     RETURN;

@@ -26,7 +26,9 @@ $$;
 -- in the event:
 --   importance: by rules when it is not given (importance); under 0.3 the memory is skipped;
 --   type: what was inferred is no fact (preference, decision, knowledge) but a hypothesis;
+--         and what says of itself that it is a guess ("maybe …") is one;
 --   belief: with a confidence under 0.6 it is pending: kept, not recalled until confirmed;
+--   the screen: so is what looks planted (_suspicion), or contradicts what a more trusted source said; off by set_screening;
 --   the past: what was said (occurred_at) before it was forgotten or corrected does not come back;
 --   duplicates: the same content, or the same meaning in other words, is merged;
 --   conflict: of two values of a slot one supersedes the other (set_policy).
@@ -64,6 +66,8 @@ DECLARE
   said_at timestamptz;
   begins timestamptz;
   gates text[] := '{}';
+  suspicion text;
+  against _against; -- once: it stays when a race is lost
   kept record;
 BEGIN
   PERFORM _check_text('content', store.content, 10000), _check_optional_text('context', store.context, 10000),
@@ -111,6 +115,24 @@ BEGIN
   fresh.expires_at := coalesce(store.expires_at, clock_timestamp() + store.ttl, _lives_until(opened.bank_id, fresh.type));
   fresh.embedding := _check_embedding(store.embedding, used);
   fresh.model_id := CASE WHEN store.embedding IS NOT NULL THEN used.model_id END;
+  IF opened.screening THEN
+    IF fresh.type IN ('fact', 'preference', 'decision', 'knowledge') AND store.source IS DISTINCT FROM 'document'
+       AND store.confidence IS NULL AND _is_guess(store.content) THEN -- whoever gives a confidence has judged it
+      fresh.type := 'hypothesis';
+    END IF;
+    suspicion := _suspicion(store.content, store.source);
+    IF suspicion IS NULL AND store.context IS NOT NULL THEN
+      suspicion := _suspicion(store.context, store.source);
+    END IF;
+    IF suspicion IS NOT NULL AND NOT _was_released(opened.bank_id, fresh.digest) THEN
+      fresh.pending_reason := _screened() || suspicion;
+      gates := gates || (fresh.pending_reason || ': kept, not believed until confirmed');
+      IF store.supersedes IS NOT NULL THEN
+        store.supersedes := NULL;
+        gates := gates || 'it takes the place of nothing while it is pending'::text;
+      END IF;
+    END IF;
+  END IF;
   said_at := least(coalesce(store.occurred_at, clock_timestamp()), clock_timestamp());
 
   PERFORM _check_writes(opened.bank_id, fresh.type);
@@ -123,10 +145,12 @@ BEGIN
     RETURN;
   END IF;
   IF fresh.type <> store.type THEN
-    gates := gates || format('a hypothesis, not a %s: it was inferred, not said', store.type);
+    gates := gates || format('a hypothesis, not a %s: %s', store.type,
+                             CASE WHEN store.source = 'inferred' THEN 'it was inferred, not said'
+                                  ELSE 'it says of itself that it is a guess' END);
   END IF;
   IF fresh.confidence < _believable() THEN
-    fresh.pending_reason := 'low confidence';
+    fresh.pending_reason := coalesce(fresh.pending_reason, 'low confidence');
     gates := gates || format('confidence %s is under %s: kept, not believed until confirmed', fresh.confidence, _believable());
     IF store.supersedes IS NOT NULL THEN
       RAISE EXCEPTION 'a memory of confidence % is not believed, and cannot supersede %', fresh.confidence, store.supersedes
@@ -167,7 +191,7 @@ BEGIN
     fresh.confirmed_at := fresh.created_at;
     fresh.changed_at := fresh.created_at;
     reasons := gates;
-    related_id := NULL;
+    related_id := against.other_id;
     SELECT m.* INTO held FROM current_memory AS m
       WHERE m.bank_id = opened.bank_id AND m.digest = fresh.digest
       FOR NO KEY UPDATE;
@@ -183,7 +207,7 @@ BEGIN
         EXIT;
       END IF;
     END IF;
-    IF held.memory_id IS NULL AND fresh.embedding IS NOT NULL THEN
+    IF held.memory_id IS NULL AND fresh.embedding IS NOT NULL AND suspicion IS NULL THEN
       SELECT m.* INTO held FROM current_memory AS m
         WHERE m.bank_id = opened.bank_id AND m.memory_id = _same_meaning(opened, used, fresh)
           AND _says_it_too(m.content, m.slot, _embedding_by(used.model_id, _stands_beside(opened, used.model_id), m.bank_id, m.memory_id,
@@ -212,6 +236,17 @@ BEGIN
       EXIT;
     END IF;
 
+    IF against IS NULL AND opened.screening AND fresh.pending_reason IS NULL AND store.source IS DISTINCT FROM 'user'
+       AND fresh.type <> 'summary' AND store.supersedes IS NULL AND coalesce(store.derived_from, '{}') = '{}' THEN
+      against := _held_back(fresh);
+      IF against.reason IS NOT NULL THEN
+        PERFORM _hold_repeated(opened.bank_id, against.repeated);
+        fresh.pending_reason := against.reason;
+        related_id := against.other_id;
+        gates := gates || fresh.pending_reason;
+        reasons := gates;
+      END IF;
+    END IF;
     memory_id := fresh.memory_id;
     outcome := CASE WHEN fresh.pending_reason IS NOT NULL THEN 'pending' ELSE 'stored' END;
     BEGIN -- what the contest wrote is undone when the row cannot be inserted
@@ -227,7 +262,10 @@ BEGIN
       IF fresh.slot IS NOT NULL AND fresh.pending_reason IS NULL THEN
         SELECT c.* INTO contest FROM _contest_slot(fresh, said_at) AS c;
         begins := coalesce(contest.superseded_at, begins);
-        IF contest.holder_id IS NOT NULL THEN
+        IF contest.is_distrusted THEN
+          outcome := 'pending';
+          fresh.pending_reason := contest.reason;
+        ELSIF contest.holder_id IS NOT NULL THEN
           outcome := 'superseded';
           fresh.superseded_by := contest.holder_id;
           fresh.valid_to := contest.valid_to;

@@ -50,6 +50,7 @@ $$;
 -- hops: 1 follows links and neighbours in the session, 0 does not. diversity: 0 takes the best; up to 1 passes over what
 -- resembles better results (maximal marginal relevance, Carbonell and Goldstein 1998). queries, each with its embedding in
 -- embeddings: asked as well, and a memory counts by the query that it answers best.
+-- Of the eight best, what more trusted ones or the majority of the others contradict is disputed_by those, and weighs half.
 -- semantic is NULL where there is no embedding to compare. Stable: runs on a hot standby.
 -- Raises HM001 (unknown bank), HM003 (no access), HM004 (bad argument), HM010, HM011 (embedding).
 CREATE OR REPLACE FUNCTION hindsight.recall(
@@ -207,7 +208,8 @@ BEGIN
                   ELSE lexical(match.bm25) END AS lexical,
              decay(extract(epoch FROM at - m.confirmed_at)::double precision / 86400,
                    coalesce(CASE WHEN m.completed_at IS NULL THEN coalesce(b.decay_rate, t.decay_rate) END, opened.decay_rate)) AS decay,
-             coalesce(b.weight, t.weight) AS weight
+             coalesce(b.weight, t.weight) -- what was inferred is a hypothesis: its type says so already
+               * CASE WHEN m.type = 'hypothesis' AND m.source = 'inferred' THEN 1 ELSE _trust_weight(m.source) END AS weight
       FROM _visible(opened.bank_id, at, recall.as_of, recall.valid_at, pending) AS m
       CROSS JOIN LATERAL _match(m.document, finder, words, idf, prefixes, average_length) AS match
       JOIN memory_type AS t ON t.type = m.type
@@ -238,13 +240,26 @@ BEGIN
       LEFT JOIN activated AS a ON a.child_id = p.memory_id
       CROSS JOIN LATERAL (SELECT similarity(p.semantic, p.lexical, a.activation)) AS s(similarity)
     ),
-    ranked AS MATERIALIZED (
+    best AS MATERIALIZED ( -- more than are returned, since what is disputed may give way to others
       SELECT s.* FROM scored AS s
       WHERE CASE WHEN recall.min_score IS NULL THEN s.is_relevant ELSE s.similarity > 0 AND s.score >= recall.min_score END
       ORDER BY s.score DESC, s.confirmed_at DESC, s.memory_id
+      LIMIT recall.top_k + 8
+    ),
+    disputed AS MATERIALIZED ( -- of the eight best, what stands alone against the others is worth half
+      SELECT d.memory_id, d.disputed_by
+      FROM _disputed(opened.bank_id, ARRAY(SELECT b.memory_id FROM best AS b ORDER BY b.score DESC LIMIT 8)) AS d
+      WHERE opened.screening AND recall.as_of IS NULL AND recall.valid_at IS NULL AND (asks_words OR asked IS NOT NULL)
+    ),
+    ranked AS MATERIALIZED (
+      SELECT b.*, d.disputed_by, CASE WHEN d.memory_id IS NULL THEN 1 ELSE 0.5 END AS standing
+      FROM best AS b LEFT JOIN disputed AS d ON d.memory_id = b.memory_id
+      WHERE recall.min_score IS NULL OR d.memory_id IS NULL OR 0.5 * b.score >= recall.min_score
+      ORDER BY b.score * CASE WHEN d.memory_id IS NULL THEN 1 ELSE 0.5 END DESC, b.confirmed_at DESC, b.memory_id
       LIMIT recall.top_k
     )
-    SELECT r.memory_id, r.content, r.type, r.score, r.similarity, r.semantic, r.lexical, r.activation, r.confidence, r.decay, r.weight,
+    SELECT r.memory_id, r.content, r.type, r.score * r.standing, r.similarity, r.semantic, r.lexical, r.activation,
+           r.confidence, r.decay, r.weight * r.standing,
            array_remove(ARRAY[CASE WHEN r.memory_id = ANY (by_meaning) THEN 'vector' END,
                               CASE WHEN r.memory_id = ANY (by_words) THEN 'text' END,
                               CASE WHEN r.is_named THEN 'entity' END,
@@ -253,9 +268,9 @@ BEGIN
                               CASE WHEN r.is_linked THEN 'links' WHEN r.activation > 0 THEN 'session' END,
                               CASE WHEN r.memory_id = ANY (by_review) THEN 'pending' END], NULL),
            r.tags, r.entities, r.slot, r.session_id, r.source, r.metadata, r.occurred_at, r.created_at, r.confirmed_at,
-           r.completed_at, r.valid_to, r.pending_reason, r.linked_from
+           r.completed_at, r.valid_to, r.pending_reason, r.linked_from, coalesce(r.disputed_by, '{}')
     FROM ranked AS r
-    ORDER BY r.score DESC, r.confirmed_at DESC, r.memory_id;
+    ORDER BY r.score * r.standing DESC, r.confirmed_at DESC, r.memory_id;
 END
 $$;
 COMMENT ON FUNCTION hindsight.recall(text, text, vector, integer, text[], text[], text[], text[], timestamptz, timestamptz, text, text[],
