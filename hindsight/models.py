@@ -205,6 +205,12 @@ class Bank(Base):
     maintained_at: Mapped[datetime | None] = mapped_column(
         Timestamp, comment="When a worker last began to maintain it."
     )
+    linked_to: Mapped[datetime | None] = mapped_column(
+        Timestamp, comment="Memories that changed until then have their automatic links."
+    )
+    link_round: Mapped[uuid.UUID | None] = mapped_column(
+        Uuid, comment="The memory up to which all links were looked over, in the round that is on; NULL: none is."
+    )
     audited_at: Mapped[datetime | None] = mapped_column(Timestamp, comment="When a worker last began to audit it.")
     findings: Mapped[int | None] = mapped_column(Integer, comment="How many findings that audit had.")
     redaction: Mapped[str] = mapped_column(
@@ -640,8 +646,8 @@ class Link(Base):
             unique=True,
             postgresql_where=text("removed_at IS NULL"),
         ),
-        Index("link_from_idx", "bank_id", "from_id"),
-        Index("link_to_idx", "bank_id", "to_id"),
+        Index("link_from_idx", "bank_id", "from_id", "weight"),
+        Index("link_to_idx", "bank_id", "to_id", "weight"),
         {"comment": "Typed, weighted, directed edges between memories: the association layer."},
     )
 
@@ -650,9 +656,16 @@ class Link(Base):
     from_id: Mapped[uuid.UUID] = mapped_column(Uuid)
     to_id: Mapped[uuid.UUID] = mapped_column(Uuid)
     relation: Mapped[str] = mapped_column(
-        Text, comment="related, causes, solves, part_of, contradicts, evolved_into, derived_from, or a user's own."
+        Text,
+        comment="related, causes, solves, part_of, contradicts, evolved_into, derived_from, or a user's own; "
+        "same_entity and similar of automatic ones.",
     )
     weight: Mapped[float] = mapped_column(Double, comment="Strength, 0 to 1.")
+    is_automatic: Mapped[bool] = mapped_column(
+        Boolean,
+        server_default=text("false"),
+        comment="Made by store and maintain, which take it away when there are better ones; what somebody linked stays.",
+    )
     created_at: Mapped[datetime] = mapped_column(Timestamp, server_default=text("clock_timestamp()"))
     removed_at: Mapped[datetime | None] = mapped_column(Timestamp, comment="When it was taken away; NULL: it holds.")
 

@@ -64,6 +64,8 @@ CREATE TABLE hindsight.bank (
   distil_idle interval DEFAULT '10 minutes' NOT NULL,
   working_turns integer DEFAULT 20 NOT NULL,
   maintained_at timestamptz,
+  linked_to timestamptz,
+  link_round uuid,
   audited_at timestamptz,
   findings integer,
   redaction text DEFAULT 'mask' NOT NULL,
@@ -97,6 +99,8 @@ COMMENT ON COLUMN hindsight.bank.distil_turns IS 'A session is distilled when so
 COMMENT ON COLUMN hindsight.bank.distil_idle IS 'Or when it has been idle for so long.';
 COMMENT ON COLUMN hindsight.bank.working_turns IS 'How many of a session''s last turns working_get returns.';
 COMMENT ON COLUMN hindsight.bank.maintained_at IS 'When a worker last began to maintain it.';
+COMMENT ON COLUMN hindsight.bank.linked_to IS 'Memories that changed until then have their automatic links.';
+COMMENT ON COLUMN hindsight.bank.link_round IS 'The memory up to which all links were looked over, in the round that is on; NULL: none is.';
 COMMENT ON COLUMN hindsight.bank.audited_at IS 'When a worker last began to audit it.';
 COMMENT ON COLUMN hindsight.bank.findings IS 'How many findings that audit had.';
 COMMENT ON COLUMN hindsight.bank.redaction IS 'What becomes of personal data and secrets that are to be stored: off, mask or refuse.';
@@ -427,6 +431,7 @@ CREATE TABLE hindsight.link (
   to_id uuid NOT NULL,
   relation text NOT NULL,
   weight double precision NOT NULL,
+  is_automatic boolean DEFAULT false NOT NULL,
   created_at timestamptz DEFAULT clock_timestamp() NOT NULL,
   removed_at timestamptz,
   PRIMARY KEY (bank_id, link_id),
@@ -435,11 +440,12 @@ CREATE TABLE hindsight.link (
   CONSTRAINT link_weight_check CHECK (weight BETWEEN 0 AND 1)
 );
 CREATE UNIQUE INDEX link_key ON hindsight.link (bank_id, from_id, to_id, relation) WHERE removed_at IS NULL;
-CREATE INDEX link_from_idx ON hindsight.link (bank_id, from_id);
-CREATE INDEX link_to_idx ON hindsight.link (bank_id, to_id);
+CREATE INDEX link_from_idx ON hindsight.link (bank_id, from_id, weight);
+CREATE INDEX link_to_idx ON hindsight.link (bank_id, to_id, weight);
 COMMENT ON TABLE hindsight.link IS 'Typed, weighted, directed edges between memories: the association layer.';
-COMMENT ON COLUMN hindsight.link.relation IS 'related, causes, solves, part_of, contradicts, evolved_into, derived_from, or a user''s own.';
+COMMENT ON COLUMN hindsight.link.relation IS 'related, causes, solves, part_of, contradicts, evolved_into, derived_from, or a user''s own; same_entity and similar of automatic ones.';
 COMMENT ON COLUMN hindsight.link.weight IS 'Strength, 0 to 1.';
+COMMENT ON COLUMN hindsight.link.is_automatic IS 'Made by store and maintain, which take it away when there are better ones; what somebody linked stays.';
 COMMENT ON COLUMN hindsight.link.removed_at IS 'When it was taken away; NULL: it holds.';
 
 CREATE TABLE hindsight.event (
@@ -555,7 +561,7 @@ CREATE TYPE hindsight.recalled AS (
   semantic double precision, lexical double precision, activation double precision, confidence double precision, decay double precision,
   weight double precision, channels text[], tags text[], entities text[], slot text, session_id text, source text,
   metadata jsonb, occurred_at timestamptz, created_at timestamptz, confirmed_at timestamptz, completed_at timestamptz,
-  valid_to timestamptz, pending_reason text, linked_from uuid
+  valid_to timestamptz, pending_reason text, linked_from uuid, relation text, path uuid[]
 );
 COMMENT ON TYPE hindsight.recalled IS 'A memory that recall found, with the parts and channels that made its score.';
 CREATE TYPE hindsight._filter AS (
@@ -570,9 +576,10 @@ COMMENT ON TYPE hindsight._moment IS 'From where a bank is looked at: expiry and
 CREATE TYPE hindsight._edge AS (
   parent_id uuid, child_id uuid, weight double precision, relation text
 );
-COMMENT ON TYPE hindsight._edge IS 'What recall follows from one memory to another; relation is NULL for neighbours in a session.';
+COMMENT ON TYPE hindsight._edge IS 'What recall follows from one memory to another; relation is same_session for neighbours in a session.';
 CREATE TYPE hindsight.neighbour AS (
-  memory_id uuid, direction text, relation text, weight double precision, content text, type text, linked_at timestamptz
+  memory_id uuid, direction text, relation text, weight double precision, content text, type text, linked_at timestamptz,
+  is_automatic boolean
 );
 COMMENT ON TYPE hindsight.neighbour IS 'A memory that another is linked with; direction is to (the link goes to it), or from.';
 CREATE TYPE hindsight.memory_record AS (
