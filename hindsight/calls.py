@@ -70,9 +70,11 @@ _TEXTS = {
     "purpose",
     "policy",
     "document",
+    "name",
 }
 _NEEDED = {"bank", "memory_id", "from_id", "to_id", "memory_ids", "message", "role", "finding"}
 _NEEDED_BY = {
+    "entity": {"name"},
     "store": {"content"},
     **{name: {"session_id", "claim"} for name in ("extend_claim", "release_session")},
     "distil": {"session_id", "claim", "sequences", "memories"},
@@ -114,6 +116,7 @@ _WHOLE_NUMBERS = {
     "completion_tokens",
     "failures",
     "budget",
+    "max_hops",
 }
 _FLAGS = {"include_pending", "dry_run", "is_ending", "take_over", "without_failed"}
 _JSON = ("metadata", "tool_calls", "aliases", "turns", "before", "memories", "value", "patterns", "files")

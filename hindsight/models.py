@@ -670,6 +670,44 @@ class Link(Base):
     removed_at: Mapped[datetime | None] = mapped_column(Timestamp, comment="When it was taken away; NULL: it holds.")
 
 
+class Entity(Base):
+    __tablename__ = "entity"
+    __table_args__ = (
+        ForeignKeyConstraint(["bank_id"], ["hindsight.bank.bank_id"], name="entity_bank_id_fkey"),
+        Index("entity_memories_idx", "bank_id", "memories"),
+        {"comment": "What the live memories of a bank name, as maintain counted it last."},
+    )
+
+    bank_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    key: Mapped[str] = mapped_column(Text, primary_key=True, comment="The name, whatever its case and width.")
+    name: Mapped[str] = mapped_column(Text, comment="As most memories spell it.")
+    kind: Mapped[str] = mapped_column(Text, comment="name, identifier, quantity or term.")
+    memories: Mapped[int] = mapped_column(
+        Integer, comment="How many live memories name it so; those that name it by an alias count there."
+    )
+
+
+class EntityAlias(Base):
+    __tablename__ = "entity_alias"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["bank_id", "memory_id"],
+            ["hindsight.memory.bank_id", "hindsight.memory.memory_id"],
+            name="entity_alias_memory_fkey",
+        ),
+        Index("entity_alias_key_idx", "bank_id", "key"),
+        {"comment": "Names that memories say are of one thing, either way; they count as long as the memory is live."},
+    )
+
+    bank_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    memory_id: Mapped[uuid.UUID] = mapped_column(Uuid, primary_key=True, comment="The memory that says so.")
+    key: Mapped[str] = mapped_column(Text, primary_key=True, comment="A name, whatever its case and width.")
+    other_key: Mapped[str] = mapped_column(
+        Text, primary_key=True, comment="The other name, whatever its case and width."
+    )
+    other_name: Mapped[str] = mapped_column(Text, comment="The other name, as the memory spells it.")
+
+
 class Event(Base):
     __tablename__ = "event"
     __table_args__ = (

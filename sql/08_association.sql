@@ -13,36 +13,25 @@ RETURN CASE hindsight.entity_kind(name) WHEN 'quantity' THEN 0 WHEN 'identifier'
 CREATE OR REPLACE FUNCTION hindsight._sharing(opened hindsight.bank, of_id uuid, entities text[], most integer)
   RETURNS TABLE (memory_id uuid, weight double precision)
   LANGUAGE plpgsql STABLE
-  SET enable_indexscan = off -- a bitmap of the names, never a walk over the bank
 AS $$
 #variable_conflict use_column
 BEGIN
   RETURN QUERY
     WITH named AS MATERIALIZED (
-      SELECT n.name, n.lexeme, n.strength, ARRAY[opened.bank_id || ':' || pg_catalog.array_to_string(hindsight._name_units_v1(n.name), '')] AS names
-      FROM (SELECT e.name, (hindsight._entity_lexemes_v1(ARRAY[e.name]))[1] AS lexeme, hindsight._entity_strength(e.name) AS strength
-            FROM pg_catalog.unnest(entities) AS e(name)) AS n
-      WHERE n.strength > 0
-      ORDER BY n.strength DESC
+      SELECT n.name, n.strength
+      FROM (SELECT e.name, hindsight._entity_strength(e.name) AS strength FROM pg_catalog.unnest(entities) AS e(name)) AS n
+      LEFT JOIN hindsight.entity AS counted ON counted.bank_id = opened.bank_id AND counted.key = hindsight._entity_key(n.name)
+      WHERE n.strength > 0 AND coalesce(counted.memories, 0) <= 50
+      ORDER BY n.strength DESC, coalesce(counted.memories, 0)
       LIMIT 8
     ),
     holder AS MATERIALIZED (
-      SELECT n.lexeme, n.strength, h.memory_id, count(*) OVER (PARTITION BY n.lexeme) AS holders
-      FROM named AS n
-      CROSS JOIN LATERAL (
-        SELECT m.memory_id
-        FROM hindsight.live_memory AS m
-        WHERE hindsight._names_v1(m.bank_id, m.tags, m.entities, m.slot) && n.names -- the keys hold the bank
-          AND m.bank_id IS NOT DISTINCT FROM opened.bank_id
-          AND (m.slot IS NOT NULL OR m.tags <> '{}' OR m.entities <> '{}') -- to the letter as in the index
-          AND (m.expires_at IS NULL OR m.expires_at > pg_catalog.statement_timestamp())
-          AND m.memory_id <> of_id
-          AND CASE WHEN n.name = ANY (m.entities) THEN true ELSE n.lexeme = ANY (hindsight._entity_lexemes_v1(m.entities)) END
-        LIMIT 51) AS h
+      SELECT n.strength, h.memory_id, count(*) OVER (PARTITION BY n.name) AS holders
+      FROM named AS n CROSS JOIN LATERAL hindsight._holders(opened.bank_id, hindsight._names_of(opened.bank_id, n.name), 52) AS h
     )
     SELECT s.memory_id, s.rarity / (s.rarity + 6)
-    FROM (SELECT h.memory_id, sum(h.strength * hindsight._idf(coalesce(opened.documents, 0), h.holders + 1)) AS rarity
-          FROM holder AS h WHERE h.holders <= 50 GROUP BY h.memory_id) AS s
+    FROM (SELECT h.memory_id, sum(h.strength * hindsight._idf(coalesce(opened.documents, 0), h.holders)) AS rarity
+          FROM holder AS h WHERE h.holders <= 51 AND h.memory_id <> of_id GROUP BY h.memory_id) AS s
     ORDER BY 2 DESC, s.memory_id
     LIMIT most;
 END
@@ -166,7 +155,7 @@ CREATE OR REPLACE FUNCTION hindsight._refresh_links(opened hindsight.bank, most 
 AS $$
 DECLARE
   until constant timestamptz := pg_catalog.clock_timestamp() + interval '2 seconds';
-  linked_to timestamptz;
+  done_to timestamptz;
   round_at uuid;
   used hindsight.embedding_model;
   m hindsight.memory;
@@ -175,18 +164,18 @@ BEGIN
   IF NOT pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtextextended('hindsight.refresh_links', opened.bank_id)) THEN
     RETURN 0;
   END IF;
-  SELECT b.linked_to, b.link_round INTO linked_to, round_at FROM hindsight.bank AS b WHERE b.bank_id = opened.bank_id;
+  SELECT b.linked_to, b.link_round INTO done_to, round_at FROM hindsight.bank AS b WHERE b.bank_id = opened.bank_id;
   SELECT r.* INTO used FROM hindsight.embedding_model AS r WHERE r.model_id = opened.model_id;
   FOR m IN
     SELECT v.* FROM hindsight.live_memory AS v
-    WHERE v.bank_id = opened.bank_id AND v.changed_at > coalesce(linked_to, '-infinity')
+    WHERE v.bank_id = opened.bank_id AND v.changed_at > coalesce(done_to, '-infinity')
     ORDER BY v.changed_at LIMIT most
   LOOP
     EXIT WHEN pg_catalog.clock_timestamp() > until
       OR (m.embedding IS NULL AND opened.model_id IS NOT NULL AND m.changed_at > pg_catalog.clock_timestamp() - interval '1 hour');
-    PERFORM hindsight._associate(opened, used, m);
+    PERFORM hindsight._note_aliases(m), hindsight._associate(opened, used, m);
     looked_at := looked_at + 1;
-    linked_to := m.changed_at;
+    done_to := m.changed_at;
   END LOOP;
   IF with_round AND looked_at < most
      AND EXISTS (SELECT FROM hindsight.live_memory AS v
@@ -201,12 +190,12 @@ BEGIN
       looked_at := looked_at + 1;
       round_at := m.memory_id;
     END LOOP;
-    IF NOT FOUND THEN
+    IF NOT EXISTS (SELECT FROM hindsight.live_memory AS v WHERE v.bank_id = opened.bank_id AND v.memory_id > round_at) THEN
       round_at := NULL; -- from the first again, the next time
     END IF;
   END IF;
-  UPDATE hindsight.bank AS b SET linked_to = _refresh_links.linked_to, link_round = round_at
-    WHERE b.bank_id = opened.bank_id AND (b.linked_to, b.link_round) IS DISTINCT FROM (_refresh_links.linked_to, round_at);
+  UPDATE hindsight.bank AS b SET linked_to = done_to, link_round = round_at
+    WHERE b.bank_id = opened.bank_id AND (b.linked_to, b.link_round) IS DISTINCT FROM (done_to, round_at);
   RETURN looked_at;
 END
 $$;

@@ -105,7 +105,7 @@ BEGIN
 END
 $$;
 
--- maintain: seals the events of a bank (first: a transaction that has written opens no seal), counts its words if it is large, links
+-- maintain: seals the events of a bank (first: a transaction that has written opens no seal), counts its words if it is large and its entities, links
 -- what is new and some of the others (refresh_links), clears desks of what has expired, and sweeps once (sweep), last, so that its locks are short. Returns what it did. Raises HM001, HM003.
 CREATE OR REPLACE FUNCTION hindsight.maintain(bank text)
   RETURNS TABLE (task text, affected bigint)
@@ -120,6 +120,7 @@ DECLARE
 BEGIN
   RETURN QUERY SELECT 'events sealed', _seal(opened.bank_id);
   RETURN QUERY SELECT 'words counted', _count_words(opened.bank_id);
+  RETURN QUERY SELECT 'entities counted', _count_entities(opened.bank_id);
   RETURN QUERY SELECT 'memories linked', _refresh_links(opened, 500, with_round => true)::bigint;
   RETURN QUERY SELECT 'working values cleared', _clear_desks(opened.bank_id);
   RETURN QUERY SELECT s.task, s.affected FROM sweep(bank) AS s;

@@ -448,6 +448,38 @@ COMMENT ON COLUMN hindsight.link.weight IS 'Strength, 0 to 1.';
 COMMENT ON COLUMN hindsight.link.is_automatic IS 'Made by store and maintain, which take it away when there are better ones; what somebody linked stays.';
 COMMENT ON COLUMN hindsight.link.removed_at IS 'When it was taken away; NULL: it holds.';
 
+CREATE TABLE hindsight.entity (
+  bank_id bigint NOT NULL,
+  key text NOT NULL,
+  name text NOT NULL,
+  kind text NOT NULL,
+  memories integer NOT NULL,
+  PRIMARY KEY (bank_id, key),
+  CONSTRAINT entity_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id)
+);
+CREATE INDEX entity_memories_idx ON hindsight.entity (bank_id, memories);
+COMMENT ON TABLE hindsight.entity IS 'What the live memories of a bank name, as maintain counted it last.';
+COMMENT ON COLUMN hindsight.entity.key IS 'The name, whatever its case and width.';
+COMMENT ON COLUMN hindsight.entity.name IS 'As most memories spell it.';
+COMMENT ON COLUMN hindsight.entity.kind IS 'name, identifier, quantity or term.';
+COMMENT ON COLUMN hindsight.entity.memories IS 'How many live memories name it so; those that name it by an alias count there.';
+
+CREATE TABLE hindsight.entity_alias (
+  bank_id bigint NOT NULL,
+  memory_id uuid NOT NULL,
+  key text NOT NULL,
+  other_key text NOT NULL,
+  other_name text NOT NULL,
+  PRIMARY KEY (bank_id, memory_id, key, other_key),
+  CONSTRAINT entity_alias_memory_fkey FOREIGN KEY (bank_id, memory_id) REFERENCES hindsight.memory (bank_id, memory_id)
+);
+CREATE INDEX entity_alias_key_idx ON hindsight.entity_alias (bank_id, key);
+COMMENT ON TABLE hindsight.entity_alias IS 'Names that memories say are of one thing, either way; they count as long as the memory is live.';
+COMMENT ON COLUMN hindsight.entity_alias.memory_id IS 'The memory that says so.';
+COMMENT ON COLUMN hindsight.entity_alias.key IS 'A name, whatever its case and width.';
+COMMENT ON COLUMN hindsight.entity_alias.other_key IS 'The other name, whatever its case and width.';
+COMMENT ON COLUMN hindsight.entity_alias.other_name IS 'The other name, as the memory spells it.';
+
 CREATE TABLE hindsight.event (
   bank_id bigint NOT NULL,
   event_id bigint GENERATED ALWAYS AS IDENTITY,

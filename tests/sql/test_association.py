@@ -16,7 +16,9 @@ def store(db: Database, bank: str, content: str, **arguments: object) -> uuid.UU
     return db.one("store", bank=bank, content=content, **arguments)["memory_id"]
 
 
-def link(db: Database, bank: str, one: uuid.UUID, other: uuid.UUID, relation: str = "causes", weight: float = 1) -> None:
+def link(
+    db: Database, bank: str, one: uuid.UUID, other: uuid.UUID, relation: str = "causes", weight: float = 1
+) -> None:
     db.call("link", bank=bank, from_id=one, to_id=other, relation=relation, weight=weight)
 
 
@@ -177,7 +179,7 @@ class TestLinksThatMakeThemselves:
         assert db.contents(bank, "moved to Leipzig") == ["Alice moved to Leipzig"]
 
     def test_a_quantity_links_nothing(self, db: Database, bank: str) -> None:
-        one, _ = store(db, bank, "the server has 8 GB"), store(db, bank, "a sack of 8 GB sticks")
+        one, _ = store(db, bank, "the oven needs 30 minutes"), store(db, bank, "30 minutes to the station")
         db.call("maintain", bank=bank)
         assert automatic(db, bank, one) == {}
 
@@ -244,7 +246,9 @@ class TestLinksThatMakeThemselves:
         assert db.call("neighbours", bank=bank, memory_id=one) == []
         assert db.call("verify_events", bank=bank) == []
 
-    def test_many_who_store_and_link_the_same_at_once_are_all_served(self, db: Database, bank: str, shared_url: str) -> None:
+    def test_many_who_store_and_link_the_same_at_once_are_all_served(
+        self, db: Database, bank: str, shared_url: str
+    ) -> None:
         failures: list[Exception] = []
 
         def work(writer: int) -> None:
@@ -281,3 +285,15 @@ class TestLinksThatMakeThemselves:
             ("Docker network unreachable", 0.9),
             ("virtualization support not detected", 0.9),
         ]
+
+
+def test_the_block_for_a_prompt_says_how_what_it_holds_hangs_together(db: Database, bank: str) -> None:
+    first, second, third = chain(db, bank, *SEED[0][0])
+    block = db.one("recall_context", bank=bank, query="Docker 网络问题", hops=2)["block"]
+    lines = [line for line in block.splitlines() if line.startswith("- [m:")]
+    assert [line.rpartition(": ")[2] for line in lines] == SEED[0][0]
+    assert f"causes m:{str(first)[:8]}" in lines[1]
+    assert f"causes m:{str(second)[:8]}" in lines[2]
+    assert "causes" not in lines[0]
+    backwards = db.one("context_block", bank=bank, memory_ids=[third, second])["block"]
+    assert f"m:{str(third)[:8]} causes this" in backwards
