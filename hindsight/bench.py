@@ -55,13 +55,17 @@ EXACT = """
 HOPS = "SELECT * FROM hindsight.recall(%(bank)s, %(query)s, %(embedding)s, hops => {hops})"
 LINKS = """
     WITH known AS MATERIALIZED (
-      SELECT b.bank_id, array_agg(m.memory_id) AS ids FROM hindsight.live_memory AS m JOIN hindsight.bank AS b USING (bank_id)
+      SELECT b.bank_id, array_agg(m.memory_id) AS ids
+      FROM hindsight.live_memory AS m JOIN hindsight.bank AS b USING (bank_id)
       WHERE b.name = 'large' GROUP BY b.bank_id
+    ),
+    pair AS (
+      SELECT n %% %(memories)s AS one, (n * 7919 + n / %(memories)s * 104729) %% %(memories)s AS other
+      FROM generate_series(1, %(links)s::bigint) AS n
     )
     INSERT INTO hindsight.link (bank_id, from_id, to_id, relation, weight)
-    SELECT k.bank_id, k.ids[1 + n %% %(memories)s], k.ids[1 + (n * 7919 + n / %(memories)s * 104729) %% %(memories)s], 'related', random()
-    FROM known AS k, generate_series(1, %(links)s::bigint) AS n
-    WHERE 1 + n %% %(memories)s <> 1 + (n * 7919 + n / %(memories)s * 104729) %% %(memories)s
+    SELECT k.bank_id, k.ids[p.one + 1], k.ids[p.other + 1], 'related', random()
+    FROM known AS k, pair AS p WHERE p.one <> p.other
     ON CONFLICT DO NOTHING
 """
 VERSIONS = "SELECT postgresql, pgvector FROM hindsight.versions()"
@@ -120,8 +124,8 @@ def bench(
     """Fills a migrated database, unless it holds as many memories from an earlier run, and measures it.
 
     texts: what the memories say, synthetic where None; the vectors are synthetic always. dead_rows: superseded and
-    forgotten memories that are put into the same bank afterwards, and must not slow it down. links: made between its memories at
-    random, in a copy of the database, in which recall then follows them.
+    forgotten memories that are put into the same bank afterwards, and must not slow it down. links: made between its
+    memories, in a copy of the database, in which recall then follows them.
     """
     space = VectorSpace()
     texts = list(synthetic_texts(memories)) if texts is None else list(texts)

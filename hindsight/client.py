@@ -166,7 +166,8 @@ class AsyncHindsight(AsyncConversations):
         since, until: when it was said, else stored; a day as `until` is meant whole.
         metadata: contains these values, or compares: {"year": {"$gte": 2020}, "status": {"$in": ["open"]}}.
         min_confidence, min_score: in [0, 1]; a min_score takes the place of the default threshold of relevance.
-        hops: 1 (the default) follows links, 2 also links of what is linked, 0 none. diversity: in [0, 1]; above 0 passes over repetition.
+        hops: 1 (the default) follows links, 2 also links of what is linked, 0 none.
+        diversity: in [0, 1]; above 0 passes over repetition.
         include_pending: also what is not believed yet. as_of: what was believed at that moment. valid_at: what was true
         then, as it is known now: of a value with a history the one that held.
         rerank: let the reranker order what was found; rewrite: let the language model add queries, which `context`, the
@@ -389,7 +390,7 @@ class AsyncHindsight(AsyncConversations):
         return await self._rows(Step, "path", bank=bank, **given)
 
     async def refresh_links(self, bank: str, most: int = 500) -> int:
-        """Links new memories with what they share an entity or a meaning with, as `maintain` does. 0: nothing is new."""
+        """Links new memories with what shares an entity or a meaning, as `maintain` does. 0: nothing is new."""
         return cast(int, await self._value("refresh_links", bank=bank, most=most))
 
     async def entity(self, bank: str, name: str) -> Entity | None:
@@ -398,5 +399,5 @@ class AsyncHindsight(AsyncConversations):
         return rows[0] if rows else None
 
     async def known_entities(self, bank: str, most: int = 100, kinds: Labels | None = None) -> list[KnownEntity]:
-        """The entities that most memories name, as `maintain` counted them: name, identifier, quantity, term, or all."""
+        """The entities that most memories name, as `maintain` counted them. kinds: name, identifier, quantity, term."""
         return await self._rows(KnownEntity, "known_entities", bank=bank, most=most, kinds=kinds)

@@ -664,7 +664,7 @@ class Link(Base):
     is_automatic: Mapped[bool] = mapped_column(
         Boolean,
         server_default=text("false"),
-        comment="Made by store and maintain, which take it away when there are better ones; what somebody linked stays.",
+        comment="Made by maintain, which takes it away when there are better ones; what somebody linked stays.",
     )
     created_at: Mapped[datetime] = mapped_column(Timestamp, server_default=text("clock_timestamp()"))
     removed_at: Mapped[datetime | None] = mapped_column(Timestamp, comment="When it was taken away; NULL: it holds.")

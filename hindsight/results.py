@@ -113,7 +113,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """What a bank knows of an entity. kind: name, identifier, quantity or term. `names`: how it is spelled, and aliases.
+    """What a bank knows of an entity. kind: name, identifier, quantity, term. `names`: spellings and aliases.
 
     memories: how many live memories name it. `latest` and `important`: five of them each. `linked`: the ten entities
     that are named with it most often.

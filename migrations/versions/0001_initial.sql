@@ -445,7 +445,7 @@ CREATE INDEX link_to_idx ON hindsight.link (bank_id, to_id, weight);
 COMMENT ON TABLE hindsight.link IS 'Typed, weighted, directed edges between memories: the association layer.';
 COMMENT ON COLUMN hindsight.link.relation IS 'related, causes, solves, part_of, contradicts, evolved_into, derived_from, or a user''s own; same_entity and similar of automatic ones.';
 COMMENT ON COLUMN hindsight.link.weight IS 'Strength, 0 to 1.';
-COMMENT ON COLUMN hindsight.link.is_automatic IS 'Made by store and maintain, which take it away when there are better ones; what somebody linked stays.';
+COMMENT ON COLUMN hindsight.link.is_automatic IS 'Made by maintain, which takes it away when there are better ones; what somebody linked stays.';
 COMMENT ON COLUMN hindsight.link.removed_at IS 'When it was taken away; NULL: it holds.';
 
 CREATE TABLE hindsight.entity (

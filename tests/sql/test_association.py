@@ -1,5 +1,6 @@
 """The association layer: chains of links in recall, ways between memories, and links that make themselves."""
 
+import itertools
 import random
 import threading
 import uuid
@@ -37,7 +38,7 @@ def automatic(db: Database, bank: str, memory_id: uuid.UUID) -> dict[str, str]:
 
 def chain(db: Database, bank: str, *contents: str) -> list[uuid.UUID]:
     ids = [store(db, bank, content) for content in contents]
-    for effect, cause in zip(ids, ids[1:], strict=False):
+    for effect, cause in itertools.pairwise(ids):
         link(db, bank, cause, effect)
     return ids
 
@@ -53,7 +54,7 @@ class TestAChain:
     def test_comes_back_whole_in_its_order_each_with_its_way(
         self, db: Database, bank: str, contents: list[str], query: str
     ) -> None:
-        first, second, third = chain(db, bank, *contents)
+        first, second, _ = chain(db, bank, *contents)
         store(db, bank, "面包每周日烘焙")
         found = db.call("recall", bank=bank, query=query, hops=2)
         assert [row["content"] for row in found] == contents
@@ -82,7 +83,7 @@ class TestAChain:
 
 class TestWhatLinksCarry:
     def test_a_ring_of_links_ends_and_lifts_nothing_by_its_own_echo(self, db: Database, bank: str) -> None:
-        first, second, third = chain(db, bank, "Docker network unreachable", "no virtualization", "the BIOS menu")
+        first, _, third = chain(db, bank, "Docker network unreachable", "no virtualization", "the BIOS menu")
         before = recalled(db, bank, "Docker network", hops=2)
         link(db, bank, first, third)
         after = recalled(db, bank, "Docker network", hops=2)
@@ -257,7 +258,7 @@ class TestLinksThatMakeThemselves:
                 for number in range(10):
                     mine.call("store", bank=bank, content=f"ERR-7731 seen by writer{writer} as n{number}x")
                     mine.call("refresh_links", bank=bank)
-            except Exception as failure:  # noqa: BLE001 whatever it is, the test shows it
+            except Exception as failure:
                 failures.append(failure)
             finally:
                 mine.close()
