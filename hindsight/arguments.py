@@ -12,12 +12,14 @@ import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Annotated, Any, TypeVar
 
+from fastmcp.tools.function_tool import FunctionTool
 from fastmcp.utilities.types import get_cached_typeadapter
 from pydantic import BeforeValidator, ValidationError
 from pydantic.json_schema import SkipJsonSchema
 
 from hindsight.calls import labels, reject_unknown
 from hindsight.errors import InvalidArgument
+from hindsight.metrics import counted
 
 Result = TypeVar("Result")
 
@@ -159,17 +161,29 @@ JsonObject = Annotated[dict[str, Any] | SkipJsonSchema[None], BeforeValidator(_o
 # ---- the arguments of one call --------------------------------------------------------------------------
 
 
+def schema_of(call: Callable[..., Awaitable[Any]]) -> dict[str, Any]:
+    """The JSON schema of a call's arguments, flat: neither the null defaults, which contradict the plain types, nor the
+    ban on other names, since some are taken silently."""
+    schema = FunctionTool.from_function(call, output_schema=None).parameters
+    schema.pop("additionalProperties", None)
+    for argument in schema["properties"].values():
+        if "default" in argument and argument["default"] is None:
+            del argument["default"]
+    return schema
+
+
 async def perform(call: Callable[..., Awaitable[Result]], name: str, sent: Mapping[str, Any]) -> Result:
     """Runs a call with what a client sent. `name` is what the client knows the call as.
 
     Null and blank text mean that an argument was left out, unless the call needs it. Raises InvalidArgument,
     which names the argument, and for an unknown one the right one.
     """
-    try:
-        pending = get_cached_typeadapter(call).validate_python(_arguments(call, name, sent))
-    except ValidationError as error:
-        raise InvalidArgument("; ".join(_complaints(name, error))) from None
-    return await pending  # type: ignore[no-any-return]  # what the call returns
+    with counted(call.__name__):
+        try:
+            pending = get_cached_typeadapter(call).validate_python(_arguments(call, name, sent))
+        except ValidationError as error:
+            raise InvalidArgument("; ".join(_complaints(name, error))) from None
+        return await pending  # type: ignore[no-any-return]  # what the call returns
 
 
 def _arguments(call: Callable[..., Any], name: str, sent: Mapping[str, Any]) -> dict[str, Any]:

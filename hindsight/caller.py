@@ -16,13 +16,14 @@ from anyio.to_thread import run_sync
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from hindsight.calls import RETRIED, STORE_VECTORS, acting_for, call, sqlstate, timeout, translated, vector
+from hindsight.calls import RETRIED, STORE_VECTORS, call, of_transaction, sqlstate, translated, vector
 from hindsight.config import Settings, load_settings
 from hindsight.database import database_url, migrate
 from hindsight.embedding import Embedder, embedder_from
 from hindsight.engine import async_engine
 from hindsight.errors import DatabaseError, InvalidEmbedding
 from hindsight.query_cache import QueryCache
+from hindsight.request_id import request_id
 from hindsight.reranking import Reranker, reranker_from
 from hindsight.rewriting import Rewriter, rewriter_from
 
@@ -54,6 +55,12 @@ class AsyncCaller:
         """The same client, for calls in the name of somebody else: for a service. It shares the connections."""
         other = copy.copy(self)
         other._principal = principal
+        return other
+
+    def within(self, seconds: float) -> Self:
+        """The same client, whose statements the database stops after so many seconds. It shares the connections."""
+        other = copy.copy(self)
+        other._settings = self._settings.model_copy(update={"statement_timeout": seconds})
         return other
 
     @classmethod
@@ -174,15 +181,15 @@ class AsyncCaller:
         stores_vectors = function in STORE_VECTORS and any(one.get("model") for one in stored)
         if stores_vectors and not self._is_registered:
             await self.register_model()
-        limit = self._settings.statement_timeout
+        setting = of_transaction(
+            seconds=self._settings.statement_timeout, principal=self._principal, request=request_id.get()
+        )
         for attempt in range(1, 11):
             try:
                 async with self.engine.begin() as connection:
                     # For this transaction: a pooler's connection is shared.
-                    if limit is not None:
-                        await connection.execute(timeout(limit))
-                    if self._principal is not None:
-                        await connection.execute(acting_for(self._principal))
+                    if setting is not None:
+                        await connection.execute(setting)
                     found = []
                     for statement, parameters in calls:
                         rows = (await connection.execute(statement, parameters)).mappings()

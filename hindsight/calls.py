@@ -24,6 +24,7 @@ from hindsight.errors import (
     InvalidArgument,
     InvalidContent,
     SchemaMissing,
+    TimedOut,
 )
 
 Aid = TypeVar("Aid")
@@ -373,15 +374,20 @@ _FORMS: dict[str, Callable[[Any, str], Any]] = {
 """The form that the database takes, by the name of an argument."""
 
 
-def timeout(seconds: float) -> TextClause:
-    """Lets the database stop each statement of this transaction after so many seconds."""
-    milliseconds = str(round(seconds * 1000))
-    return text("SELECT pg_catalog.set_config('statement_timeout', :ms, true)").bindparams(ms=milliseconds)
-
-
-def acting_for(principal: str) -> TextClause:
-    """Lets a service act for somebody in this transaction."""
-    return text("SELECT pg_catalog.set_config('hindsight.principal', :name, true)").bindparams(name=principal)
+def of_transaction(*, seconds: float | None, principal: str | None, request: str | None) -> TextClause | None:
+    """The settings of a transaction, in one statement: seconds that each statement may take, whom a service acts for,
+    the request that its events name. None where there is nothing to set.
+    """
+    values = {
+        "statement_timeout": None if seconds is None else str(round(seconds * 1000)),
+        "hindsight.principal": principal,
+        "hindsight.request_id": request,
+    }
+    given = [(name, value) for name, value in values.items() if value is not None]
+    if not given:
+        return None
+    setting = ", ".join(f"pg_catalog.set_config('{name}', :v{place}, true)" for place, (name, _) in enumerate(given))
+    return text(f"SELECT {setting}").bindparams(**{f"v{place}": value for place, (_, value) in enumerate(given)})
 
 
 def refuse_unstorable(arguments: Mapping[str, Any]) -> None:
@@ -438,6 +444,8 @@ def translated(error: BaseException) -> HindsightError:
         driver, ValueError | TypeError | AttributeError | OverflowError | psycopg.DataError
     ):  # a value the driver can't take
         return InvalidArgument(f"a value can't pass between Python and the database: {_first_line(driver)}")
+    if code == "57014":
+        return TimedOut(f"the database stopped the call ({_first_line(driver)})")
     if not code or code[:2] in ("08", "28", "3D", "53", "57"):
         return DatabaseUnavailable(f"the database can't be reached: {_first_line(driver)}")
     return DatabaseError(message, hint=hint, sqlstate=code)

@@ -19,6 +19,7 @@ from hindsight.errors import ConfigurationError
 from hindsight.postgres_url import sqlalchemy_url
 
 EmbeddingProvider = Literal["auto", "openai", "local", "none"]
+LogFormat = Literal["text", "json"]
 
 _PROVIDER_SPELLINGS: dict[str, EmbeddingProvider] = {
     "auto": "auto",
@@ -106,7 +107,23 @@ class Settings(BaseSettings):
     )
     pool_size: int = Field(default=10, ge=1, le=1000, description="Database connections the server keeps at most.")
     statement_timeout: float | None = Field(
-        default=None, gt=0, description="Seconds after which the database stops a statement. Unset: never."
+        default=None,
+        gt=0,
+        description="Seconds after which the database stops a statement. Unset: 30 "
+        "for what servers are asked, else never.",
+    )
+    rate_limit: float | None = Field(
+        default=None,
+        gt=0,
+        le=1_000_000,
+        description="Requests a second that a token (without tokens: an address) may send, in bursts of up to ten "
+        "seconds' worth. Unset: any number.",
+    )
+    concurrency: int = Field(
+        default=1000, ge=1, le=100_000, description="Requests that the HTTP server is at work on at once; more get 503."
+    )
+    log_format: LogFormat = Field(
+        default="text", description="The form of the servers' log on standard error: text, or json, an object a line."
     )
     connect_timeout: float = Field(default=60, ge=0, description="Seconds the server waits for its database at start.")
 

@@ -7,7 +7,8 @@ HindsightError
  │   ├─ EmbeddingUnavailable   …now
  │   └─ EmbeddingDenied        …nor any other: the key, the address or the model's name is wrong
  ├─ DatabaseUnavailable     the database can't be reached
-     │   └─ SchemaMissing          …it can, but was never migrated
+ │   ├─ SchemaMissing          …it can, but was never migrated
+ │   └─ TimedOut               …it can, but stopped the call, which took too long
  └─ DatabaseError           the database refused a call: one subclass for each SQLSTATE of class HM
 """
 
@@ -46,6 +47,10 @@ class DatabaseUnavailable(HindsightError):  # noqa: N818
 
 class SchemaMissing(DatabaseUnavailable):
     """The database has no schema `hindsight` yet: it was never migrated."""
+
+
+class TimedOut(DatabaseUnavailable):
+    """The database stopped a call, which took longer than it may."""
 
 
 class DatabaseError(HindsightError):

@@ -1,4 +1,4 @@
-"""The HTTP server: MCP at /mcp (streamable HTTP) and /sse, REST under /api, and /health; one app, one client."""
+"""The HTTP server: MCP at /mcp (streamable HTTP) and /sse, REST under /api, /health, /metrics; one app, one client."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.routing import BaseRoute
 
 from hindsight.config import Settings, load_settings
 from hindsight.errors import ConfigurationError, HindsightError
-from hindsight.mcp_server import build_server, log_to_standard_error
-from hindsight.rest import BearerToken, BodyLimit, http_refused, rest_routes
+from hindsight.http_guards import BodyLimit, Observed, RateLimit
+from hindsight.mcp_server import build_server
+from hindsight.rest import BearerToken, http_refused, rest_routes
+from hindsight.server_log import log_to_standard_error
 from hindsight.service import MemoryService, log
 
 
@@ -31,9 +34,13 @@ def build_app(settings: Settings, service: MemoryService | None = None) -> Starl
     """
     memory = service or MemoryService(settings)
     server = build_server(settings, memory)
-    guards = [Middleware(BodyLimit)]
+    routes: list[BaseRoute] = []
+    guards = [Middleware(Observed, routes=routes, most=settings.concurrency)]
     if settings.token:  # never an empty one
-        guards.insert(0, Middleware(BearerToken, token=settings.token.get_secret_value()))
+        guards.append(Middleware(BearerToken, token=settings.token.get_secret_value()))
+    if settings.rate_limit:
+        guards.append(Middleware(RateLimit, rate=settings.rate_limit, has_tokens=settings.token is not None))
+    guards.append(Middleware(BodyLimit))
     app = server.http_app(
         path="/mcp",
         transport="http",
@@ -44,6 +51,7 @@ def build_app(settings: Settings, service: MemoryService | None = None) -> Starl
     )
     events = server.http_app(path="/sse", transport="sse", host_origin_protection=False)  # guarded by the outer app
     app.router.routes.extend([*events.routes, *rest_routes(memory)])
+    routes += app.router.routes
     app.add_exception_handler(HTTPException, http_refused)
     return app
 
@@ -56,7 +64,7 @@ def serve(settings: Settings | None = None) -> None:
     """
     settings = settings or load_settings()
     refuse_open_door(settings)
-    log_to_standard_error()
+    log_to_standard_error(settings.log_format)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _end)
     asyncio.run(_serve(settings))
@@ -68,13 +76,13 @@ async def _serve(settings: Settings) -> None:
     async with service.opened():
         host, port = listener.getsockname()[:2]
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        log.info("running on http://%s with /mcp, /sse, /api and /health", address)
+        log.info("running on http://%s with /mcp, /sse, /api, /health and /metrics", address)
         config = uvicorn.Config(
             build_app(settings, service),
             host=settings.host,
             port=settings.port,
             log_config=None,
-            access_log=False,  # its lines would hold what queries say
+            access_log=False,  # its lines would hold what addresses say; ours have the route
             lifespan="on",
             ws="none",
             server_header=False,

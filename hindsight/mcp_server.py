@@ -26,14 +26,16 @@ from fastmcp.tools.function_tool import FunctionTool
 from mcp_types import ToolAnnotations
 from pydantic_core import to_jsonable_python
 
-from hindsight.arguments import perform
+from hindsight.arguments import perform, schema_of
 from hindsight.config import Settings, load_settings
 from hindsight.errors import HindsightError
 from hindsight.guidance import CONFIRM, FORGET, GUIDANCE, HISTORY, RECALL, STORE, UPDATE
 from hindsight.refusals import INTERNAL, is_internal, refusal
+from hindsight.request_id import request_id
 from hindsight.results import Context, Event
+from hindsight.server_log import log_to_standard_error
 from hindsight.service import MemoryService, log
-from hindsight.surrogates import RewrittenLines, restored
+from hindsight.stdio_input import RewrittenLines, restored
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,9 @@ class MemoryTool(FunctionTool):
             raise ToolError(str(told), log_level=logging.DEBUG) from None
         except Exception:
             log.exception("%s failed", self.name)
-            raise ToolError(INTERNAL.message, log_level=logging.DEBUG) from None
+            named = request_id.get()
+            said = f"{INTERNAL.message} (request {named})" if named else INTERNAL.message
+            raise ToolError(said, log_level=logging.DEBUG) from None
 
 
 def answer(result: Any) -> ToolResult:
@@ -184,14 +188,10 @@ def _tool(call: Callable[..., Awaitable[Any]], name: str, plan: ToolPlan, settin
     tool = MemoryTool.from_function(
         call, name=name, description=plan.description, annotations=plan.annotations, output_schema=None
     )
-    # Left out: the null defaults, which contradict the plain types, and the ban on names that are taken silently.
-    tool.parameters.pop("additionalProperties", None)
+    tool.parameters = schema_of(call)
     for argument in plan.unlisted:
         if argument != "context" or not settings.rewrite:  # which rewriting alone reads
             tool.parameters["properties"].pop(argument, None)
-    for schema in tool.parameters["properties"].values():
-        if "default" in schema and schema["default"] is None:
-            del schema["default"]
     return tool
 
 
@@ -206,8 +206,9 @@ def main() -> None:
     """
     with _standard_output_taken() as wire:
         _take_standard_input()
-        log_to_standard_error()
-        asyncio.run(_serve(load_settings(), wire))
+        settings = load_settings()
+        log_to_standard_error(settings.log_format)
+        asyncio.run(_serve(settings, wire))
 
 
 async def _serve(settings: Settings, wire: int) -> None:
@@ -222,17 +223,6 @@ async def _serve(settings: Settings, wire: int) -> None:
         finally:
             sys.stdout.flush()
             os.dup2(2, 1)
-
-
-def log_to_standard_error() -> None:
-    """Sends every log of a server's process to standard error: ours from INFO on, those of libraries from WARNING."""
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    for name in ("hindsight", "uvicorn"):
-        logging.getLogger(name).setLevel(logging.INFO)
-    fastmcp = logging.getLogger("fastmcp")  # it brings handlers that break lines
-    fastmcp.handlers.clear()
-    fastmcp.propagate = True
-    fastmcp.setLevel(logging.WARNING)
 
 
 @contextlib.contextmanager

@@ -78,13 +78,18 @@ def bench_recall(
 def stress_memories(
     *,
     writers: Annotated[int, Parameter(help="How many write at once.", validator=Number(gte=1, lte=80))] = 20,
-    seconds: Annotated[float, Parameter(help="For how long.", validator=Number(gt=0))] = 60,
+    seconds: Annotated[float, Parameter(help="For how long, each phase.", validator=Number(gt=0))] = 60,
     expire: Annotated[
         bool, Parameter(help="Instead: maintain a bank of which a tenth has expired, beside a writer.")
     ] = False,
     reembed: Annotated[
         bool, Parameter(help="Instead: change a bank's embedding model under constant recall, by made-up vectors.")
     ] = False,
+    http: Annotated[
+        bool,
+        Parameter(help="Instead: a server under many clients, some hostile, and without its database for a while."),
+    ] = False,
+    clients: Annotated[int, Parameter(help="With --http: how many.", validator=Number(gte=1, lte=2000))] = 200,
     embedding_ms: Annotated[
         float,
         Parameter(help="With --reembed: milliseconds that a model takes for a memory, as an endpoint would."),
@@ -112,6 +117,13 @@ def stress_memories(
             change = stress_reembed.reembed(url, memories or 50_000, embedding_ms=embedding_ms)
         show(as_json, change.as_dict(), *stress_reembed.lines(change))
         return 0 if change.holds else 1
+    if http:
+        from hindsight import stress_http
+
+        with throwaway_database("stress") as (url, directory):
+            served = stress_http.http(url, directory, clients, seconds)
+        show(as_json, served.as_dict(), *stress_http.lines(served))
+        return 0 if served.holds else 1
     if expire:
         with throwaway_database("stress", stress_expire.SERVER) as (url, _):
             upkeep = stress_expire.expire(url, memories or 1_000_000)

@@ -726,6 +726,7 @@ class Event(Base):
     reason: Mapped[str | None] = mapped_column(Text)
     before: Mapped[dict[str, Any] | None] = mapped_column(JSONB, comment="The values that changed, as they were.")
     after: Mapped[dict[str, Any] | None] = mapped_column(JSONB, comment="The values that changed, as they became.")
+    request_id: Mapped[str | None] = mapped_column(Text, comment="Of the request that a service did it for.")
     salt: Mapped[bytes | None] = mapped_column(
         LargeBinary,
         comment="Random; goes with the content when that is erased, so that nobody can guess it from the digest.",

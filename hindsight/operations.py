@@ -13,7 +13,7 @@ from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from hindsight.calls import Duration, Labels, Moment, acting_for, call, stated, translated
+from hindsight.calls import Duration, Labels, Moment, call, of_transaction, stated, translated
 from hindsight.embeddings import AsyncEmbeddings
 from hindsight.results import (
     ArchivedTurns,
@@ -241,10 +241,11 @@ class AsyncOperations(AsyncEmbeddings):
     async def export_bank(self, bank: str) -> AsyncIterator[dict[str, Any]]:
         """All that is known of a bank: every row of every table, with its `table`, one by one. For its owner."""
         statement, parameters = call("export_bank", {"bank": bank})
+        setting = of_transaction(seconds=None, principal=self._principal, request=None)
         try:
             async with self.engine.connect() as connection:
-                if self._principal is not None:
-                    await connection.execute(acting_for(self._principal))
+                if setting is not None:
+                    await connection.execute(setting)
                 streamed = await connection.stream(statement, parameters)
                 async for row in streamed:
                     yield row[0]

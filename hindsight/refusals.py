@@ -19,6 +19,7 @@ from hindsight.errors import (
     ModelMismatch,
     SchemaMissing,
     SecretRefused,
+    TimedOut,
     UnknownBank,
     UnknownMemory,
     UnknownModel,
@@ -74,6 +75,9 @@ INTERNAL = Refusal(status=500, code="internal", message="something went wrong in
 def refusal(error: Exception) -> Refusal:
     """What the client is told about an error. An error that is not Hindsight's own tells nothing."""
     status = next((code for kind, code in STATUS.items() if isinstance(error, kind)), None)
+    if isinstance(error, TimedOut):
+        hint = "Ask for less at once, or try again later; whoever runs the server sets HINDSIGHT_STATEMENT_TIMEOUT"
+        return Refusal(status=503, code="timed_out", message="the call took longer than it may", hint=hint)
     if isinstance(error, DatabaseUnavailable):
         missing = isinstance(error, SchemaMissing)
         message = "the database has no schema hindsight yet" if missing else "the database can't be reached"

@@ -1,4 +1,4 @@
-"""The REST routes, and what stands before every route of the HTTP server: the token and the limit of a body."""
+"""The REST routes, and the token that stands before every route of the HTTP server."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import asyncio
 import hmac
 import json
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass
+from itertools import groupby
 from typing import Any, Never
 
 from pydantic_core import to_jsonable_python
@@ -16,23 +17,23 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hindsight.arguments import perform
 from hindsight.errors import HindsightError
+from hindsight.metrics import metrics
+from hindsight.openapi import described
 from hindsight.refusals import INTERNAL, Refusal, is_internal, refusal
-from hindsight.results import Forgotten, Memory
+from hindsight.request_id import request_id
+from hindsight.results import Context, Recalled
 from hindsight.service import MemoryService
 
 log = logging.getLogger("hindsight.server")
 
-LARGEST_BODY = 2 * 1024 * 1024
-"""Bytes of a request's body at most."""
 WARNINGS = "Hindsight-Warnings"
 """The header of a recall that went without a step: a JSON list of sentences, in ASCII."""
 HEALTH_TIMEOUT = 5.0
 """Seconds in which the database must answer `GET /health`."""
-_LARGEST_DRAINED = 16 * LARGEST_BODY
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -45,48 +46,70 @@ class Refused(Exception):  # noqa: N818
         self.told = told
 
 
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A method of a route, and the call of the service that it makes.
+
+    name: what the client knows the call as, in errors. of_one: the call instead where a memory_id is sent. answer:
+    what makes the answer of what the call returns, and result its type, where they are not what is usual.
+    """
+
+    method: str
+    path: str
+    name: str
+    call: Callable[..., Awaitable[Any]]
+    _: KW_ONLY
+    status: int = 200
+    needs_body: bool = False
+    of_one: Callable[..., Awaitable[Any]] | None = None
+    answer: Callable[[Any], Response] | None = None
+    result: Any = None
+
+    async def answered(self, request: Request) -> Response:
+        """Makes the call with what a request sends. Raises Refused and HindsightError."""
+        sent = await _sent(request, may_be_empty=not self.needs_body) if self.has_body else _parameters(request)
+        call = self.of_one if self.of_one is not None and "memory_id" in sent else self.call
+        found = await perform(call, self.name, sent)
+        return self.answer(found) if self.answer else _json(found, self.status)
+
+    @property
+    def has_body(self) -> bool:
+        """Whether the arguments may stand in a body; else they stand in the address."""
+        return self.method != "GET"
+
+
+def operations(service: MemoryService) -> list[Operation]:
+    """What `/api` offers, by path: `GET` for what reads by address, `POST` for what is asked or done."""
+    a_memory, a_session = "/api/memory/{memory_id}", "/api/session/{session_id:path}"
+    return [
+        Operation("POST", "/api/memory", "store", service.store, status=201, needs_body=True),
+        Operation(
+            "POST", "/api/recall", "recall", service.recall, needs_body=True, answer=_recalled, result=list[Recalled]
+        ),
+        Operation("POST", "/api/context", "context", service.recall, needs_body=True),
+        Operation("POST", "/api/should_recall", "should_recall", service.should_recall),
+        Operation("POST", "/api/forget", "forget", service.forget_matching, needs_body=True, of_one=service.forget),
+        Operation("POST", "/api/maintain", "maintain", service.maintain),
+        Operation("POST", "/api/turns", "turns", service.log_turns, needs_body=True),
+        Operation("GET", "/api/queue", "queue", service.queue),
+        Operation("POST", f"{a_session}/close", "close", service.close_session),
+        Operation("GET", f"{a_session}/desk", "desk", service.working_get),
+        Operation("POST", f"{a_session}/desk", "desk", service.working_set, needs_body=True),
+        Operation("GET", "/api/pending", "pending", service.pending),
+        Operation("GET", "/api/state", "state", service.state),
+        Operation("GET", "/api/diff", "diff", service.diff),
+        Operation("GET", a_memory, "get", service.get),
+        Operation("PATCH", a_memory, "update", service.update, needs_body=True),
+        Operation("DELETE", a_memory, "forget", service.forget),
+        Operation("POST", f"{a_memory}/confirm", "confirm", service.confirm),
+        Operation("POST", f"{a_memory}/restore", "restore", service.restore),
+        Operation("GET", f"{a_memory}/sources", "sources", service.sources),
+        Operation("GET", f"{a_memory}/history", "history", service.history),
+    ]
+
+
 def rest_routes(service: MemoryService) -> list[Route]:
-    """`/health`, and the routes of `/api`: `GET` for what reads by address, `POST` for what is asked or done."""
-
-    async def store(request: Request) -> Response:
-        return _json(await perform(service.store, "store", await _sent(request)), 201)
-
-    async def recall(request: Request) -> Response:
-        found = await perform(service.recall, "recall", await _sent(request))
-        # Beside the list, not around it: what is read as a list stays one where a step was left out.
-        return _json(found.memories, headers={WARNINGS: json.dumps(found.warnings)} if found.warnings else None)
-
-    def posted(name: str, call: Callable[..., Awaitable[Any]], *, may_be_empty: bool = True) -> Endpoint:
-        async def endpoint(request: Request) -> Response:
-            return _json(await perform(call, name, await _sent(request, may_be_empty=may_be_empty)))
-
-        return endpoint
-
-    def read(name: str, call: Callable[..., Awaitable[Any]]) -> Endpoint:
-        async def endpoint(request: Request) -> Response:
-            return _json(await perform(call, name, _parameters(request)))
-
-        return endpoint
-
-    async def forget(request: Request) -> Response:
-        sent = await _sent(request)
-        return _json(await perform(service.forget if "memory_id" in sent else service.forget_matching, "forget", sent))
-
-    async def memory(request: Request) -> Response:
-        found: Memory | Forgotten
-        match request.method:
-            case "PATCH":
-                found = await perform(service.update, "update", await _sent(request))
-            case "DELETE":
-                found = await perform(service.forget, "forget", await _sent(request, may_be_empty=True))
-            case _:
-                found = await perform(service.get, "get", _parameters(request))
-        return _json(found)
-
-    async def desk(request: Request) -> Response:
-        if request.method == "POST":
-            return _json(await perform(service.working_set, "desk", await _sent(request)))
-        return _json(await perform(service.working_get, "desk", _parameters(request)))
+    """`/health`, `/metrics`, the routes of `/api`, and `/openapi.json`, which describes those."""
 
     async def health(_: Request) -> Response:
         try:
@@ -102,32 +125,39 @@ def rest_routes(service: MemoryService) -> list[Route]:
             return JSONResponse({"status": "ok"})
         return JSONResponse({"status": "unavailable", "reason": reason}, 503)
 
+    offered = operations(service)
+    description = described(offered)
+
+    async def openapi(_: Request) -> Response:
+        return JSONResponse(description)
+
     return [
         Route("/health", health, methods=["GET"]),
-        Route("/api/memory", _told(store), methods=["POST"]),
-        Route("/api/recall", _told(recall), methods=["POST"]),
-        Route("/api/context", _told(posted("context", service.recall, may_be_empty=False)), methods=["POST"]),
-        Route("/api/should_recall", _told(posted("should_recall", service.should_recall)), methods=["POST"]),
-        Route("/api/forget", _told(forget), methods=["POST"]),
-        Route("/api/maintain", _told(posted("maintain", service.maintain)), methods=["POST"]),
-        Route("/api/turns", _told(posted("turns", service.log_turns, may_be_empty=False)), methods=["POST"]),
-        Route("/api/queue", _told(read("queue", service.queue)), methods=["GET"]),
-        Route("/api/session/{session_id:path}/close", _told(posted("close", service.close_session)), methods=["POST"]),
-        Route("/api/session/{session_id:path}/desk", _told(desk), methods=["GET", "POST"]),
-        Route("/api/pending", _told(read("pending", service.pending)), methods=["GET"]),
-        Route("/api/state", _told(read("state", service.state)), methods=["GET"]),
-        Route("/api/diff", _told(read("diff", service.diff)), methods=["GET"]),
-        Route("/api/memory/{memory_id}", _told(memory), methods=["GET", "PATCH", "DELETE"]),
-        Route("/api/memory/{memory_id}/confirm", _told(posted("confirm", service.confirm)), methods=["POST"]),
-        Route("/api/memory/{memory_id}/restore", _told(posted("restore", service.restore)), methods=["POST"]),
-        Route("/api/memory/{memory_id}/sources", _told(read("sources", service.sources)), methods=["GET"]),
-        Route("/api/memory/{memory_id}/history", _told(read("history", service.history)), methods=["GET"]),
+        Route("/metrics", metrics, methods=["GET"]),
+        Route("/openapi.json", openapi, methods=["GET"]),
+        *(_route(path, list(of_path)) for path, of_path in groupby(offered, key=lambda one: one.path)),
     ]
 
 
+def _route(path: str, offered: list[Operation]) -> Route:
+    by_method = {one.method: one for one in offered}
+
+    async def answered(request: Request) -> Response:
+        return await by_method["GET" if request.method == "HEAD" else request.method].answered(request)
+
+    return Route(path, _told(answered), methods=list(by_method))
+
+
+def _recalled(found: Context) -> Response:
+    # Beside the list, not around it: what is read as a list stays one where a step was left out.
+    return _json(found.memories, headers={WARNINGS: json.dumps(found.warnings)} if found.warnings else None)
+
+
 def refused(told: Refusal, headers: dict[str, str] | None = None) -> JSONResponse:
-    """An error as every route answers it: {"error": {"code", "message", "hint"}}."""
+    """An error as every route answers it: {"error": {"code", "message", "hint"}}; from 500 on also its "request_id"."""
     error = {"code": told.code, "message": told.message, "hint": told.hint}
+    if told.status >= 500:
+        error["request_id"] = request_id.get()  # under which the server's log tells more
     return JSONResponse({"error": error}, told.status, headers)
 
 
@@ -221,41 +251,3 @@ class BearerToken:
         )
         challenge = 'Bearer realm="hindsight"' + (', error="invalid_token"' if given else "")
         return await refused(told, {"WWW-Authenticate": challenge})(scope, receive, send)
-
-
-class BodyLimit:
-    """ASGI middleware: refuses a body of more than `most` bytes, and reads others whole.
-
-    What is too much is read and thrown away, up to a limit, since few clients read an answer while they send.
-    """
-
-    def __init__(self, app: ASGIApp, most: int = LARGEST_BODY) -> None:
-        self._app = app
-        self._most = most
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD", "OPTIONS"):
-            return await self._app(scope, receive, send)
-        messages: deque[Message] = deque()
-        size = 0
-        while True:
-            message = await receive()
-            size += len(message.get("body", b""))
-            if size <= self._most:
-                messages.append(message)
-            if message["type"] != "http.request" or not message.get("more_body", False) or size > _LARGEST_DRAINED:
-                break
-        if size > self._most:
-            told = Refusal(
-                status=413,
-                code="too_large",
-                message=f"the body has more than {self._most} bytes",
-                hint="Send less, in several requests",
-            )
-            headers = {"Connection": "close"} if size > _LARGEST_DRAINED else None
-            return await refused(told, headers)(scope, receive, send)
-
-        async def replayed() -> Message:
-            return messages.popleft() if messages else await receive()
-
-        return await self._app(scope, replayed, send)

@@ -301,6 +301,7 @@ class Event:
     reason: str | None
     before: dict[str, Any] | None
     after: dict[str, Any] | None
+    request_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from hindsight import metrics
 from hindsight.arguments import (
     Choice,
     Flag,
@@ -39,6 +40,8 @@ log = logging.getLogger("hindsight.server")
 
 _NO_MEMORY = UUID(int=0)
 _LONGEST_PAUSE = 5.0
+SLOWEST_CALL = 30.0
+"""Seconds that a statement may take for a client, unless settings say otherwise; the worker's may take longer."""
 _ONE_TYPE: dict[str, Any] = {"enum": list(TYPES)}
 _SOME_TYPES: dict[str, Any] = {"items": {"type": "string", "enum": list(TYPES)}}
 _UNIT: dict[str, Any] = {"minimum": 0, "maximum": 1}
@@ -74,7 +77,8 @@ class MemoryService(ConversationService):
         async with await AsyncHindsight.connect(settings=self.settings) as client:
             await self._wait_for(client)
             async with RecallNotes(client) as notes, working(client, self.settings):
-                self._client, self._notes = client, notes
+                self._client, self._notes = client.within(self.settings.statement_timeout or SLOWEST_CALL), notes
+                metrics.observe_pool(client.engine.pool)
                 try:
                     yield self
                 finally:

@@ -12,13 +12,14 @@ from typing import Any, Self, TypeVar
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from hindsight.calls import RETRIED, STORE_VECTORS, acting_for, call, sqlstate, timeout, translated, vector
+from hindsight.calls import RETRIED, STORE_VECTORS, call, of_transaction, sqlstate, translated, vector
 from hindsight.config import Settings, load_settings
 from hindsight.database import database_url, migrate
 from hindsight.embedding import Embedder, embedder_from
 from hindsight.engine import sync_engine
 from hindsight.errors import DatabaseError, InvalidEmbedding
 from hindsight.query_cache import QueryCache
+from hindsight.request_id import request_id
 from hindsight.reranking import Reranker, reranker_from
 from hindsight.rewriting import Rewriter, rewriter_from
 
@@ -50,6 +51,12 @@ class Caller:
         """The same client, for calls in the name of somebody else: for a service. It shares the connections."""
         other = copy.copy(self)
         other._principal = principal
+        return other
+
+    def within(self, seconds: float) -> Self:
+        """The same client, whose statements the database stops after so many seconds. It shares the connections."""
+        other = copy.copy(self)
+        other._settings = self._settings.model_copy(update={"statement_timeout": seconds})
         return other
 
     @classmethod
@@ -168,15 +175,15 @@ class Caller:
         stores_vectors = function in STORE_VECTORS and any(one.get("model") for one in stored)
         if stores_vectors and not self._is_registered:
             self.register_model()
-        limit = self._settings.statement_timeout
+        setting = of_transaction(
+            seconds=self._settings.statement_timeout, principal=self._principal, request=request_id.get()
+        )
         for attempt in range(1, 11):
             try:
                 with self.engine.begin() as connection:
                     # For this transaction: a pooler's connection is shared.
-                    if limit is not None:
-                        connection.execute(timeout(limit))
-                    if self._principal is not None:
-                        connection.execute(acting_for(self._principal))
+                    if setting is not None:
+                        connection.execute(setting)
                     found = []
                     for statement, parameters in calls:
                         rows = (connection.execute(statement, parameters)).mappings()

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from hindsight.calls import Duration, Labels, Moment, acting_for, call, stated, translated
+from hindsight.calls import Duration, Labels, Moment, call, of_transaction, stated, translated
 from hindsight.results import (
     ArchivedTurns,
     Bank,
@@ -238,10 +238,11 @@ class Operations(Embeddings):
     def export_bank(self, bank: str) -> Iterator[dict[str, Any]]:
         """All that is known of a bank: every row of every table, with its `table`, one by one. For its owner."""
         statement, parameters = call("export_bank", {"bank": bank})
+        setting = of_transaction(seconds=None, principal=self._principal, request=None)
         try:
             with self.engine.connect() as connection:
-                if self._principal is not None:
-                    connection.execute(acting_for(self._principal))
+                if setting is not None:
+                    connection.execute(setting)
                 streamed = connection.execution_options(stream_results=True).execute(statement, parameters)
                 for row in streamed:
                     yield row[0]

@@ -17,11 +17,12 @@ def worker(*, once: Annotated[bool, Parameter(help="Do what is due now, and end.
 
     `hindsight serve` does it as well, unless HINDSIGHT_WORKER is false.
     """
-    from hindsight.mcp_server import log_to_standard_error  # the server's libraries take a second to load
+    from hindsight.server_log import log_to_standard_error
     from hindsight.worker import work
 
-    log_to_standard_error()
-    done = asyncio.run(work(load_settings(), once=once))
+    settings = load_settings()
+    log_to_standard_error(settings.log_format)
+    done = asyncio.run(work(settings, once=once))
     if once:
         note(f"{done} pieces of work were due, and are done" if done else "nothing was due")
 

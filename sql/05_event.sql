@@ -43,6 +43,12 @@ CREATE OR REPLACE FUNCTION hindsight._event_digest(salt bytea, reason text, befo
   LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN pg_catalog.sha256(salt || pg_catalog.convert_to(pg_catalog.jsonb_build_array(reason, before, after)::text, 'UTF8'));
 
+-- _request_id: the id of the request that a service works at, if it has set one for its transaction.
+CREATE OR REPLACE FUNCTION hindsight._request_id()
+  RETURNS text
+  LANGUAGE sql STABLE
+RETURN nullif(pg_catalog.left(pg_catalog.current_setting('hindsight.request_id', true), 128), '');
+
 -- _leave_event: the one INSERT of events. The transaction has its number before the event has one, which seals count on.
 CREATE OR REPLACE FUNCTION hindsight._leave_event(
   bank_id bigint, action text, memory_id uuid, reason text DEFAULT NULL, before jsonb DEFAULT NULL, after jsonb DEFAULT NULL)
@@ -53,8 +59,8 @@ DECLARE
   salt constant bytea := pg_catalog.uuid_send(pg_catalog.gen_random_uuid());
 BEGIN
   PERFORM pg_catalog.pg_current_xact_id();
-  INSERT INTO hindsight.event (bank_id, principal, action, memory_id, reason, before, after, salt, digest)
-  VALUES (bank_id, hindsight.principal(), action, memory_id, reason, before, after, salt,
+  INSERT INTO hindsight.event (bank_id, principal, action, memory_id, reason, before, after, request_id, salt, digest)
+  VALUES (bank_id, hindsight.principal(), action, memory_id, reason, before, after, hindsight._request_id(), salt,
           hindsight._event_digest(salt, reason, before, after));
 END
 $$;
@@ -156,7 +162,7 @@ $$;
 -- history: a memory's life, oldest event first: who did what to it, when and why, and the values that changed.
 -- Raises HM001, HM002 (the bank has never had such a memory).
 CREATE OR REPLACE FUNCTION hindsight.history(bank text, memory_id uuid)
-  RETURNS TABLE (at timestamptz, principal text, action text, reason text, before jsonb, after jsonb)
+  RETURNS TABLE (at timestamptz, principal text, action text, reason text, before jsonb, after jsonb, request_id text)
   LANGUAGE plpgsql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
   SET enable_seqscan = off
@@ -166,7 +172,7 @@ DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'reader');
 BEGIN
   RETURN QUERY
-    SELECT e.at, e.principal, e.action, e.reason, e.before, e.after
+    SELECT e.at, e.principal, e.action, e.reason, e.before, e.after, e.request_id
     FROM event AS e
     WHERE e.bank_id = opened.bank_id AND e.memory_id = history.memory_id
     ORDER BY e.event_id;

@@ -490,6 +490,7 @@ CREATE TABLE hindsight.event (
   reason text,
   before jsonb,
   after jsonb,
+  request_id text,
   salt bytea,
   digest bytea NOT NULL,
   PRIMARY KEY (bank_id, event_id),
@@ -502,6 +503,7 @@ COMMENT ON COLUMN hindsight.event.principal IS 'Who did it.';
 COMMENT ON COLUMN hindsight.event.action IS 'The function, or what it came to: stored, merged, …';
 COMMENT ON COLUMN hindsight.event.before IS 'The values that changed, as they were.';
 COMMENT ON COLUMN hindsight.event.after IS 'The values that changed, as they became.';
+COMMENT ON COLUMN hindsight.event.request_id IS 'Of the request that a service did it for.';
 COMMENT ON COLUMN hindsight.event.salt IS 'Random; goes with the content when that is erased, so that nobody can guess it from the digest.';
 COMMENT ON COLUMN hindsight.event.digest IS 'Of salt, reason, before and after: what remains of them when they are erased.';
 

@@ -13,10 +13,11 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
-from hindsight import cli, stress, stress_expire, stress_reembed
+from hindsight import cli, stress, stress_expire, stress_http, stress_reembed
 from hindsight.stress_check import Watch, ledger
 from hindsight.stress_waits import Waits
 from hindsight.stress_writer import Known, Writer
+from hindsight.throwaway import throwaway_database
 from tests.conftest import TEST_SERVER, Database
 
 
@@ -56,10 +57,20 @@ def test_a_bank_that_changes_its_model_answers_rightly_at_every_moment(fresh_url
     assert change.stored > 0
 
 
+def test_a_server_serves_good_clients_beside_hostile_ones_and_outlives_its_database() -> None:
+    with throwaway_database("test") as (url, directory):
+        served = stress_http.http(url, directory, clients=10, seconds=6, most_times=None)
+    assert {invariant.name: invariant.broken for invariant in served.invariants if invariant.broken} == {}
+    assert served.acknowledged > 0
+    assert any(outcome.startswith("hostile") for outcome in served.outcomes["together"])
+    assert served.outcomes["outage"]["503"] > 0
+
+
 @pytest.mark.parametrize(
     "line",
     [
         ["--writers", "0"],
+        ["--http", "--clients", "0"],
         ["--seconds", "0"],
         ["--seconds", "soon"],
         ["--expire", "--memories", "9"],

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from processes import environment, new_bank
 from pydantic_core import from_json
 
-from hindsight.surrogates import restored, rewritten
+from hindsight.stdio_input import restored, rewritten, shallow
 
 NOISE = """
 import atexit, logging, os, sys, warnings
@@ -175,3 +176,82 @@ def test_a_lone_surrogate_passes_a_parser_that_takes_none(sent, arrives):
         (b"[{%b: [1, null, %b]}]" % (sent, sent), [{arrives: [1, None, arrives]}]),
     ):
         assert restored(from_json(rewritten(wrapped))) == expected
+
+
+ODD = [
+    None,
+    True,
+    -1,
+    10**400,
+    1e308,
+    "",
+    " ",
+    "\0",
+    "\ud800",
+    "\u202e\u200b\ufeff",
+    "é̂" * 50_000,
+    "🇨🇳👩‍👩‍👧" * 1000,
+    "'; DROP TABLE hindsight.memory; --",
+    "%s %(x)s {0} ${jndi}",
+    "../../etc/passwd",
+    "NaN",
+    "00000000-0000-0000-0000-000000000000",
+    [],
+    [[[[]]]],
+    ["a"] * 5000,
+    {},
+    {"$gte": {"$gte": {}}},
+    {"k" * 5000: "v"},
+]
+
+
+@pytest.mark.parametrize("depth", [1, 100, 101, 500, 100_000])
+def test_what_is_too_deep_for_the_parser_becomes_null_and_nothing_else_changes(depth):
+    deep = b"[" * depth + b"1" + b"]" * depth
+    line = b'{"id": 7, "text": "[[{ \\" ]", "deep": ' + deep + b', "also": ' + deep + b', "last": [[2]]}'
+    found = json.loads(shallow(line))
+    assert (found["id"], found["text"], found["last"]) == (7, '[[{ " ]', [[2]])
+    assert found["deep"] == found["also"]
+    assert (shallow(line) == line) == (depth < 100)  # the object around it is a level of its own
+    assert ("null" in json.dumps(found)) == (depth >= 100)
+
+
+def nested(depth: int) -> Any:
+    value: Any = "x"
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def test_every_tool_answers_or_refuses_odd_values_of_every_argument_in_lines_of_json_rpc(shared_url, directory):
+    with Wire(directory, database_url=shared_url, bank=new_bank()) as wire:
+        tools = wire.ask("tools/list")["tools"]
+        refused = asked = 0
+        values = [*ODD, nested(60), nested(500), nested(900)]
+        for tool in tools:
+            sample = {"content": "The port is 22", "memory_id": str(uuid.uuid4()), "reason": "asked", "query": "port"}
+            needed = {name: sample[name] for name in tool["inputSchema"].get("required", [])}
+            for place, name in enumerate(tool["inputSchema"]["properties"]):
+                for value in values[place % 2 :: 2]:
+                    answer = wire.ask("tools/call", name=tool["name"], arguments={**needed, name: value})
+                    asked += 1
+                    (told,) = answer["content"]
+                    if answer.get("isError"):
+                        refused += 1
+                        for inside in (
+                            "Traceback",
+                            "SELECT",
+                            "sqlalchemy",
+                            "asyncpg",
+                            "inside the server",
+                            "can't be reached",
+                        ):
+                            assert inside not in told["text"], (tool["name"], name, value)
+                    else:
+                        assert isinstance(answer["structuredContent"], dict)
+        assert asked > 700
+        assert 0.3 < refused / asked < 1
+        assert wire.end() == (0, "")
+    log = wire.errors.read_text()
+    assert "Traceback" not in log
+    assert "DROP TABLE" not in log

@@ -423,8 +423,9 @@ def test_a_large_bank_is_audited_beside_its_newest_memories_only(fresh_url: str)
     """Beyond a thousand memories pairs are sought by the index: the newest thousand find what is near, however old."""
     db = Database(fresh_url)
     db.call("create_bank", bank="large")
-    db.call("register_model", model="toy", dimensions=3, floor=0, recall_threshold=0.3, merge_threshold=0.97)
-    old = store(db, "large", "The gateway supports IPv6", embedding="[1,0,0]", model="toy")
+    db.call("register_model", model="toy", dimensions=64, floor=0, recall_threshold=0.3, merge_threshold=0.97)
+    zeros = ",0" * 62
+    old = store(db, "large", "The gateway supports IPv6", embedding=f"[1,0{zeros}]", model="toy")
     age(db, old, 10)
     bank_id, model_id = db.rows("SELECT bank_id, model_id FROM hindsight.bank WHERE name = 'large'")[0].values()
     db.rows(
@@ -432,12 +433,13 @@ def test_a_large_bank_is_audited_beside_its_newest_memories_only(fresh_url: str)
              language, created_at, confirmed_at, confirmations, changed_at, model_id, embedding)
            SELECT %(bank)s, gen_random_uuid(), 1, 'note ' || i, 'fact', '{}', '{}', 0.9, 0.5, '{}', 'english', now() - interval '1 day',
                   now() - interval '1 day', 0, now() - interval '1 day', %(model)s,
-                  l2_normalize(ARRAY[random_normal(), random_normal(), random_normal()]::real[]::vector)::halfvec
+                  (SELECT l2_normalize(array_agg(random_normal())::real[]::vector)::halfvec
+                   FROM generate_series(1, 64) AS axis WHERE axis < 65 + i)
            FROM generate_series(1, 1500) AS i""",
         {"bank": bank_id, "model": model_id},
     )
     db.rows("ANALYZE hindsight.memory")
-    new = store(db, "large", "The gateway does not support IPv6", embedding="[1,0.0001,0]", model="toy")
+    new = store(db, "large", "The gateway does not support IPv6", embedding=f"[1,0.0001{zeros}]", model="toy")
     (found,) = db.call("audit", bank="large", checks=["contradictions"])
     assert (found["memory_id"], found["other_id"]) == (new, old)
     age(db, new, 9)

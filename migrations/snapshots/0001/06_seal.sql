@@ -11,7 +11,7 @@ CREATE OR REPLACE FUNCTION hindsight._seal_events(
 AS $$
   SELECT count(*),
          pg_catalog.sha256(coalesce(previous, '') || pg_catalog.convert_to(coalesce(pg_catalog.string_agg(
-           pg_catalog.jsonb_build_array(e.event_id, extract(epoch FROM e.at)::text, e.principal, e.action, e.memory_id,
+           pg_catalog.jsonb_build_array(e.event_id, extract(epoch FROM e.at)::text, e.principal, e.action, e.memory_id, e.request_id,
                                         pg_catalog.encode(e.digest, 'hex'))::text, E'\n' ORDER BY e.event_id), ''), 'UTF8'))
   FROM hindsight.event AS e
   WHERE e.bank_id = of_bank AND e.event_id > coalesce(after_event, -9223372036854775808) AND e.event_id <= _seal_events.last_event
