@@ -298,3 +298,22 @@ def test_the_block_for_a_prompt_says_how_what_it_holds_hangs_together(db: Databa
     assert "causes" not in lines[0]
     backwards = db.one("context_block", bank=bank, memory_ids=[third, second])["block"]
     assert f"m:{str(third)[:8]} causes this" in backwards
+
+
+def test_a_merge_takes_over_what_somebody_linked_and_not_what_linked_itself(db: Database, bank: str) -> None:
+    model = f"toy-{uuid.uuid4().hex[:6]}"
+    db.call("register_model", model=model, dimensions=DIMENSIONS)
+    one, other = store(db, bank, "ERR-7731 means that SVM is off"), store(db, bank, "ERR-7731 means that SVM is off!")
+    third, fourth = store(db, bank, "ERR-7731 again"), store(db, bank, "the BIOS menu")
+    db.call("maintain", bank=bank)
+    assert "ERR-7731 again" in automatic(db, bank, other)
+    link(db, bank, other, fourth)
+    db.rows(
+        "SELECT hindsight.set_embeddings(%s, %s::uuid[], ARRAY[1, 1], ARRAY['[1,0,0]', '[1,0,0]']::vector[], %s)",
+        (bank, [one, other], model),
+    )
+    assert db.one("resolve", bank=bank, finding="duplicates", memory_id=other, other_id=one) == {"resolve": "merged"}
+    assert {row["memory_id"] for row in db.call("neighbours", bank=bank, memory_id=one) if not row["is_automatic"]} == {
+        fourth
+    }
+    assert third in {row["memory_id"] for row in db.call("neighbours", bank=bank, memory_id=one)}
