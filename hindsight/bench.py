@@ -161,7 +161,7 @@ def bench(
     if dead_rows:
         report.samples |= _times_with_dead_rows(url, space, asked, dead_rows)
     if links:
-        report.samples |= _times_with_links(url, asked, memories, links)
+        report.samples |= _times_with_links(url, space, asked, memories, links)
     report.latency = {name: _percentiles(times) for name, times in report.samples.items()}
     report.ratios = _ratios(report.latency)
     return report
@@ -235,7 +235,9 @@ def _copy(url: str, name: str) -> str:
     return make_conninfo(url, dbname=name)
 
 
-def _times_with_links(url: str, queries: Sequence[Query], memories: int, links: int) -> dict[str, list[float]]:
+def _times_with_links(
+    url: str, space: VectorSpace, queries: Sequence[Query], memories: int, links: int
+) -> dict[str, list[float]]:
     """Milliseconds in a copy of the database with so many links, as they are followed, in turn."""
     with (
         Progress(console=Console(stderr=True), transient=True) as progress,
@@ -246,6 +248,7 @@ def _times_with_links(url: str, queries: Sequence[Query], memories: int, links: 
         there.execute(LINKS, {"memories": memories, "links": links})
         there.execute("RESET session_replication_role")
         there.execute("VACUUM ANALYZE hindsight.link")
+        Load(there, space, lambda rows: None).warm()
         statements = {f"ours, {name}": (there, HOPS.format(hops=hops)) for hops, name in enumerate(HOP_NAMES)}
         return _times(statements, queries, progress)
 

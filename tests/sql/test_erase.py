@@ -390,6 +390,7 @@ class TestErasingABank:
         db.rows("INSERT INTO hindsight.session_archive VALUES (%s, %s, '2020-01-01', '{7}', '{1}')", (bank_id, mark))
         db.rows("INSERT INTO hindsight.tag_alias VALUES (%s, %s, 'x')", (bank_id, mark))
         db.call("grant_access", bank=name, principal=mark, rights="reader")
+        store(db, name, f"{mark} speaks of Kubernetes (K8s)", embedding="[0,1,0]", model=toy)
         db.call("maintain", bank=name)
         db.call("note_usage", bank=name, purpose="distil", model=mark)
         db.rows("INSERT INTO hindsight.word_statistics VALUES (%s, %s, 1)", (bank_id, mark))
@@ -542,4 +543,5 @@ def test_nothing_but_erasure_removes_what_was_remembered(db: Database) -> None:
         ("revoke_access", "access"), ("_count_words", "word_statistics"), ("cache_embedding", "query_embedding"),
         ("set_tags", "tag_alias"), ("set_embeddings", "next_embedding"), ("settle_embeddings", "next_embedding"),
         ("cancel_reembedding", "next_embedding"), ("working_set", "working_value"), ("_clear_desks", "working_value"),
+        ("_associate", "link"), ("_note_aliases", "entity_alias"), ("_count_entities", "entity"),
     }  # fmt: skip

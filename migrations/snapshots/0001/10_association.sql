@@ -31,6 +31,21 @@ BEGIN
 END
 $$;
 
+-- _is_seen: whether recall sees a memory. Never inlined: an EXISTS in the query is planned as a join with the whole bank.
+CREATE OR REPLACE FUNCTION hindsight._is_seen(of_bank bigint, moment hindsight._moment, of_id uuid)
+  RETURNS boolean
+  LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+  IF moment.as_of IS NULL AND moment.valid_at IS NULL AND NOT moment.include_pending THEN
+    RETURN EXISTS (SELECT FROM hindsight.live_memory AS m
+                   WHERE m.bank_id = of_bank AND m.memory_id = of_id AND (m.expires_at IS NULL OR m.expires_at > moment.at));
+  END IF;
+  RETURN EXISTS (SELECT FROM hindsight._visible(of_bank, moment.at, moment.as_of, moment.valid_at, moment.include_pending) AS v
+                 WHERE v.memory_id = of_id);
+END
+$$;
+
 -- _links: the links of some memories to what can be seen, either way, the heaviest of each first and at most so many of each; two that
 -- are linked are so once. Without exploring only those that recall follows (docs/evaluation.md has the ablation): what somebody linked,
 -- and automatic links by an entity so rare that they weigh half or more.
@@ -52,20 +67,18 @@ BEGIN
                WHERE l.bank_id = of_bank AND l.from_id = s.memory_id
                  AND l.created_at <= moment.at AND (l.removed_at IS NULL OR l.removed_at > moment.at)
                  AND (is_exploring OR (l.weight > 0 AND (NOT l.is_automatic OR (l.relation = 'same_entity' AND l.weight >= 0.5))))
-                 AND EXISTS (SELECT FROM hindsight._visible(of_bank, moment.at, moment.as_of, moment.valid_at, moment.include_pending) AS v
-                             WHERE v.memory_id = l.to_id)
+                 AND hindsight._is_seen(of_bank, moment, l.to_id)
                ORDER BY l.weight DESC
-               LIMIT 2 * most)
+               LIMIT most)
               UNION ALL
               (SELECT l.from_id, 'from', l.relation, l.weight, l.is_automatic, l.created_at
                FROM hindsight.link AS l
                WHERE l.bank_id = of_bank AND l.to_id = s.memory_id
                  AND l.created_at <= moment.at AND (l.removed_at IS NULL OR l.removed_at > moment.at)
                  AND (is_exploring OR (l.weight > 0 AND (NOT l.is_automatic OR (l.relation = 'same_entity' AND l.weight >= 0.5))))
-                 AND EXISTS (SELECT FROM hindsight._visible(of_bank, moment.at, moment.as_of, moment.valid_at, moment.include_pending) AS v
-                             WHERE v.memory_id = l.from_id)
+                 AND hindsight._is_seen(of_bank, moment, l.from_id)
                ORDER BY l.weight DESC
-               LIMIT 2 * most)) AS e
+               LIMIT most)) AS e
         ORDER BY e.other_id, e.is_automatic, e.weight DESC) AS one
       ORDER BY one.weight DESC, one.created_at DESC
       LIMIT most
@@ -73,8 +86,8 @@ BEGIN
 END
 $$;
 
--- _linked: the edges from the best candidates, best first, to what is near them: by a link, at most ten each, at half its weight; and to
--- what the session held around them, at a tenth.
+-- _linked: the edges from the best candidates, best first, to what is near them: from the six best by a link, at most ten each, at half its
+-- weight; from all to what the session held around them, at a tenth.
 CREATE OR REPLACE FUNCTION hindsight._linked(of_bank bigint, moment hindsight._moment, seeds uuid[])
   RETURNS hindsight._edge[]
   LANGUAGE plpgsql STABLE
@@ -89,7 +102,7 @@ BEGIN
     SELECT pg_catalog.array_agg((near.parent_id, near.child_id, near.weight, near.relation)::hindsight._edge)
     FROM (
       SELECT l.memory_id AS parent_id, l.other_id AS child_id, 0.5 * l.weight AS weight, l.relation
-      FROM hindsight._links(of_bank, moment, seeds, 10, false) AS l
+      FROM hindsight._links(of_bank, moment, seeds[:6], 10, false) AS l
       WHERE has_links
       UNION ALL
       SELECT m.memory_id, beside.memory_id, 0.1, 'same_session'
@@ -100,7 +113,7 @@ BEGIN
 END
 $$;
 
--- _linked_further: the edges of the second hop: the links of what the first one reached by a link, of the twenty that the best
+-- _linked_further: the edges of the second hop: the links of what the first one reached by a link, of the six that the best
 -- candidates and the heaviest links lead to, at most five each. It leads to no candidate and to nothing that one hop reaches by a link:
 -- so nothing is lifted by its own echo, and a ring of links ends.
 CREATE OR REPLACE FUNCTION hindsight._linked_further(
@@ -120,7 +133,7 @@ BEGIN
   END IF;
   RETURN (
     SELECT pg_catalog.array_agg((l.memory_id, l.other_id, 0.5 * l.weight, l.relation)::hindsight._edge)
-    FROM hindsight._links(of_bank, moment, reached[:20], 5 + 1, false) AS l -- one of them leads back
+    FROM hindsight._links(of_bank, moment, reached[:6], 5 + 1, false) AS l -- one of them leads back
     WHERE l.other_id <> ALL (seeds) AND l.other_id <> ALL (reached));
 END
 $$;
