@@ -127,7 +127,7 @@ $$;
 
 -- refresh_links: links memories with what they are associated with: first those that were stored or changed since the last time, then,
 -- again and again, all others, for whom something better may have come. At most so many memories, for two seconds at most; one that
--- waits for its embedding is waited for, for an hour. maintain calls it; after an import call it until it returns 0: nothing is left
+-- waits for its embedding is waited for, for ten minutes. maintain calls it; after an import call it until it returns 0: nothing is left
 -- that is new. Returns how many memories were looked at. Raises HM001, HM003, HM004.
 CREATE OR REPLACE FUNCTION hindsight.refresh_links(bank text, most integer DEFAULT 500)
   RETURNS integer
@@ -172,7 +172,7 @@ BEGIN
     ORDER BY v.changed_at LIMIT most
   LOOP
     EXIT WHEN pg_catalog.clock_timestamp() > until
-      OR (m.embedding IS NULL AND opened.model_id IS NOT NULL AND m.changed_at > pg_catalog.clock_timestamp() - interval '1 hour');
+      OR (m.embedding IS NULL AND opened.model_id IS NOT NULL AND m.changed_at > pg_catalog.clock_timestamp() - interval '10 minutes');
     PERFORM hindsight._note_aliases(m), hindsight._associate(opened, used, m);
     looked_at := looked_at + 1;
     done_to := m.changed_at;

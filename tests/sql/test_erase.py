@@ -378,6 +378,7 @@ class TestErasingABank:
         """A bank with rows in every table that has banks in it; returns its id."""
         bank_id: int = db.one("create_bank", bank=name, description=f"of {mark}")["create_bank"]
         first = store(db, name, f"{mark} 的端口是 22", session_id=mark, tags=[mark], embedding="[1,0,0]", model=toy)
+        store(db, name, f"{mark} speaks of Kubernetes (K8s)", embedding="[0,1,0]", model=toy)
         second = store(db, name, f"{mark} likes tea", slot=mark, entities=[mark])
         db.call("update_memory", bank=name, memory_id=second, content=f"{mark} likes coffee")
         db.call("link", bank=name, from_id=first, to_id=second, relation=mark)
@@ -390,7 +391,6 @@ class TestErasingABank:
         db.rows("INSERT INTO hindsight.session_archive VALUES (%s, %s, '2020-01-01', '{7}', '{1}')", (bank_id, mark))
         db.rows("INSERT INTO hindsight.tag_alias VALUES (%s, %s, 'x')", (bank_id, mark))
         db.call("grant_access", bank=name, principal=mark, rights="reader")
-        store(db, name, f"{mark} speaks of Kubernetes (K8s)", embedding="[0,1,0]", model=toy)
         db.call("maintain", bank=name)
         db.call("note_usage", bank=name, purpose="distil", model=mark)
         db.rows("INSERT INTO hindsight.word_statistics VALUES (%s, %s, 1)", (bank_id, mark))
