@@ -426,7 +426,7 @@ class TestErasingABank:
         assert self.rows_of(db, bank_id) == set()
         assert places(db, "zanzibar", "爱丽丝", "private") == set()
         assert set(counts) == every | {"not erased, to be looked through: old.jsonl.gz"}
-        assert (counts["memory"], counts["turn"], counts["bank"]) == (3, 1, 1)
+        assert (counts["memory"], counts["turn"], counts["bank"]) == (4, 1, 1)
         assert of_other == {
             table: db.rows(f"SELECT * FROM hindsight.{table} WHERE bank_id = %s", (other_id,)) for table in every
         }
