@@ -200,3 +200,13 @@ class AsyncCaller:
                     raise translated(error) from None
             await sleep(random.uniform(0, 0.02 * attempt))  # noqa: S311 so that the two do not meet again
         raise AssertionError("unreachable")
+
+    async def _outside_a_transaction(self, statements: Sequence[str]) -> None:
+        """Runs what builds and drops indexes while memories are read and written, which no transaction may hold."""
+        try:
+            async with self.engine.connect() as connection:
+                connection = await connection.execution_options(isolation_level="AUTOCOMMIT")
+                for statement in statements:
+                    await connection.exec_driver_sql(statement)
+        except (SQLAlchemyError, OSError) as error:
+            raise translated(error) from None

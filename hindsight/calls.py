@@ -86,6 +86,8 @@ _NEEDED_BY = {
     "extract_turns": {"turns"},
     "claim_upkeep": {"task", "every"},
     "note_audit": {"findings"},
+    "note_reflection": {"until"},
+    "propose_insight": {"content", "derived_from"},
     "note_usage": {"purpose", "model"},
     "imported": {"document"},
     "month_lines": {"month"},
@@ -121,7 +123,7 @@ _WHOLE_NUMBERS = {
 }
 _FLAGS = {"include_pending", "dry_run", "is_ending", "take_over", "without_failed"}
 _JSON = ("metadata", "tool_calls", "aliases", "turns", "before", "memories", "value", "patterns", "files")
-_DURATIONS = ("ttl", "lease", "after_idle", "every")
+_DURATIONS = ("ttl", "lease", "after_idle", "every", "idle")
 _EXPRESSIONS = {
     **{name: f"CAST(:{name} AS jsonb)" for name in _JSON},
     # as text: asyncpg takes no text for an interval

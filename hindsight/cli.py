@@ -38,7 +38,7 @@ from hindsight.redaction_commands import redaction
 from hindsight.sync_client import Hindsight
 from hindsight.tuning_commands import calibrate, index
 from hindsight.upkeep_commands import erase, maintain, policy, usage, verify
-from hindsight.work_commands import distilling, queue, worker
+from hindsight.work_commands import distilling, queue, reflect, worker
 
 HELP = """Long-term memory for agents, inside one PostgreSQL database.
 
@@ -73,7 +73,7 @@ GROUPS: dict[str, tuple[Callable[..., object], ...]] = {
     "Memories": (store, recall, should_recall, get, history, forget, restore),
     "Belief and the past": (pending, confirm, reject, complete, state, diff),
     "Conversations": (worker, queue, distilling),
-    "The upkeep of a bank": (policy, redaction, maintain, audit, usage, verify, erase),
+    "The upkeep of a bank": (policy, redaction, maintain, audit, reflect, usage, verify, erase),
 }
 for group, commands in GROUPS.items():
     for command in commands:

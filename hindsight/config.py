@@ -216,10 +216,14 @@ class Settings(BaseSettings):
         default=None,
         ge=1,
         lt=2**31,
-        description="Tokens that distilling and judging may use in a bank and a day (UTC). Unset: any number.",
+        description="Tokens that distilling, reflecting and judging may use in a bank and a day (UTC). "
+        "Unset: any number.",
     )
     distil_prompt: Path | None = Field(
         default=None, description="A file with instructions for distilling, in place of those that come with it."
+    )
+    reflect_prompt: Path | None = Field(
+        default=None, description="A file with instructions for reflecting, in place of those that come with it."
     )
     judge_model: str | None = Field(
         default=None,
@@ -266,6 +270,12 @@ class Settings(BaseSettings):
     )
     worker_audit: float = Field(
         default=604_800, gt=0, description="Seconds between two times that a bank is audited: a week."
+    )
+    worker_reflect: float = Field(
+        default=3600, ge=0, description="Seconds between two times that a bank is reflected on; 0: not at all."
+    )
+    worker_reflect_idle: float = Field(
+        default=600, ge=0, description="And only when nothing has been stored or logged in it for so many seconds."
     )
 
     @property

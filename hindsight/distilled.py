@@ -107,10 +107,10 @@ class Reading:
             try:
                 memory = self._memory(item if isinstance(item, dict) else {})
             except ValueError as error:
-                self.refused.append(f"not kept, {error}: {_shown(item)}")
+                self.refused.append(f"not kept, {error}: {quoted(item)}")
                 continue
             if found.setdefault(memory.content.casefold(), memory) is not memory:
-                self.refused.append(f"not kept, it came twice: {_shown(item)}")
+                self.refused.append(f"not kept, it came twice: {quoted(item)}")
         return list(found.values())
 
     def summary(self, value: Any) -> str | None:
@@ -118,16 +118,16 @@ class Reading:
         if value is None or value == "":
             return None
         try:
-            text = _text(value)
+            text = one_line(value)
             if len(text) > _LONGEST_SUMMARY:
                 raise ValueError(f"it has more than {_LONGEST_SUMMARY} characters")
         except ValueError as error:
-            self.refused.append(f"no summary, {error}: {_shown(value)}")
+            self.refused.append(f"no summary, {error}: {quoted(value)}")
             return None
         return text
 
     def _memory(self, item: Mapping[str, Any]) -> Found:
-        content = _text(item.get("content"))
+        content = one_line(item.get("content"))
         type_ = str(item.get("type")).strip().lower()
         if type_ not in TYPES:
             raise ValueError(f"{type_[:40]!r} is no type of memory")
@@ -143,7 +143,7 @@ class Reading:
             source = "user"
         elif stated and roles & _TOOL:
             source = "tool"
-        confidence = _unit(item.get("confidence"))
+        confidence = unit(item.get("confidence"))
         if source == "inferred":
             confidence = min(_INFERRED if confidence is None else confidence, _MOST_INFERRED)
         is_correction = item.get("is_correction") is True and source == "user"
@@ -152,9 +152,9 @@ class Reading:
             content=content,
             type="decision" if is_correction and type_ == "fact" else type_,
             confidence=_SAID if confidence is None else confidence,
-            importance=_unit(item.get("importance")),
-            tags=_labels(item.get("tags")),
-            entities=_labels(item.get("entities")),
+            importance=unit(item.get("importance")),
+            tags=usable_labels(item.get("tags")),
+            entities=usable_labels(item.get("entities")),
             slot=self._slot(item.get("slot"), content),
             turns=sorted({turn.sequence for turn in turns}),
             # What was wrong has the time at which it was said: its correction is later, whenever it holds from.
@@ -167,7 +167,7 @@ class Reading:
 
     def _turns(self, given: Any) -> list[Turn]:
         """The turns that an item stands on: all were shown, one at least is new."""
-        numbers = [_whole(number) for number in (given if isinstance(given, list) else [given])]
+        numbers = [whole(number) for number in (given if isinstance(given, list) else [given])]
         if not numbers or any(number not in self._shown for number in numbers):
             raise ValueError("it stands on turns that are not there")
         if not any(number in self._new for number in numbers):
@@ -177,11 +177,11 @@ class Reading:
     def _relation(self, item: Mapping[str, Any], content: str) -> tuple[Relation, UUID | None]:
         said = item.get("relation")
         relation: Relation = next((one for one in _RELATIONS if one == said), "none")
-        number = _whole(item.get("known"))
+        number = whole(item.get("known"))
         if relation != "none" and number is not None and 1 <= number <= len(self._known):
             return relation, self._known[number - 1].memory_id
         if said not in (None, "", "none"):
-            self.refused.append(f"kept without its relation, which is to no memory that was shown: {_shown(content)}")
+            self.refused.append(f"kept without its relation, which is to no memory that was shown: {quoted(content)}")
         return "none", None
 
     def _slot(self, given: Any, content: str) -> str | None:
@@ -190,7 +190,7 @@ class Reading:
             return None
         slot = given.strip().lower() if isinstance(given, str) else ""
         if not _SLOT.fullmatch(slot) or len(slot) > _LONGEST_LABEL:
-            self.refused.append(f"kept without its slot, which is no name: {_shown(content)}")
+            self.refused.append(f"kept without its slot, which is no name: {quoted(content)}")
             return None
         return next((one.slot for one in self._known if one.slot and one.slot.lower() == slot), slot)
 
@@ -207,7 +207,7 @@ class Reading:
         return at if is_past and at.year > 1 and not is_same_day else said_at
 
 
-def _text(value: Any) -> str:
+def one_line(value: Any) -> str:
     """A text on one line. Raises ValueError for what can't be stored as one."""
     if not isinstance(value, str):
         raise ValueError("it has no text")
@@ -226,21 +226,21 @@ def _length(content: str) -> float:
     return max(wide / 50 + words / 30, len(content) / 400)  # one word may be long
 
 
-def _unit(value: Any) -> float | None:
+def unit(value: Any) -> float | None:
     """A number from 0 to 1. None for anything else: 90 may mean 0.9 or 9 of 10, and is no number of this kind."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return float(value) if 0 <= value <= 1 else None
 
 
-def _whole(value: Any) -> int | None:
+def whole(value: Any) -> int | None:
     """A whole number, also as text."""
     if isinstance(value, str) and re.fullmatch("[0-9]{1,9}", value.strip()):
         return int(value)
     return value if type(value) is int else None
 
 
-def _labels(value: Any) -> list[str]:
+def usable_labels(value: Any) -> list[str]:
     """Tags or entities: texts of a usable length, each once, at most sixteen."""
     given = value if isinstance(value, list) else []
     texts = (" ".join(one.split()) for one in given if isinstance(one, str))
@@ -248,7 +248,7 @@ def _labels(value: Any) -> list[str]:
     return list(usable)[:_MOST_LABELS]
 
 
-def _shown(item: Any) -> str:
+def quoted(item: Any) -> str:
     """An item as a complaint shows it, on one line, at most eighty characters."""
     said = item.get("content", item) if isinstance(item, dict) else item
     text = _UNUSABLE.sub("\ufffd", " ".join(str(said).split()))

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from hindsight.config import Settings
@@ -14,7 +15,7 @@ from hindsight.errors import ConfigurationError
 from hindsight.language_model import LanguageModel, language_model_from
 from hindsight.model_endpoint import EndpointFailure, Usage
 
-__all__ = ["Distilled", "Distiller", "Found", "Known", "Turn", "distiller_from"]
+__all__ = ["Distilled", "Distiller", "Found", "Known", "Turn", "distiller_from", "instructions_from"]
 
 _LONGEST_TURN = 6000  # characters of a turn that are sent: its beginning, and its last quarter
 _LONGEST_BEFORE = 1000  # of one that is only context
@@ -150,17 +151,25 @@ def distiller_from(settings: Settings) -> Distiller | None:
     Raises ConfigurationError for a prompt that can't be read.
     """
     model = language_model_from(settings)
-    if model is None:
-        return None
-    if settings.distil_prompt is None:
-        return Distiller(model, (files("hindsight") / "prompts" / "distil.md").read_text(encoding="utf-8"))
+    return Distiller(model, instructions_from(settings, "distil")) if model else None
+
+
+def instructions_from(settings: Settings, task: str) -> str:
+    """The instructions for a task, distil or reflect: of the file that `settings` name, else those that come with it.
+
+    Raises ConfigurationError for a file that can't be read.
+    """
+    given: Path | None = getattr(settings, f"{task}_prompt")
+    if given is None:
+        return (files("hindsight") / "prompts" / f"{task}.md").read_text(encoding="utf-8")
+    name = f"HINDSIGHT_{task.upper()}_PROMPT"
     try:
-        instructions = settings.distil_prompt.expanduser().read_text(encoding="utf-8-sig")
+        instructions = given.expanduser().read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"HINDSIGHT_DISTIL_PROMPT, {settings.distil_prompt}, can't be read: {error}") from None
+        raise ConfigurationError(f"{name}, {given}, can't be read: {error}") from None
     if not instructions.strip():
-        raise ConfigurationError(f"HINDSIGHT_DISTIL_PROMPT, {settings.distil_prompt}, is empty")
-    return Distiller(model, instructions)
+        raise ConfigurationError(f"{name}, {given}, is empty")
+    return instructions
 
 
 def _question(task: _Task) -> dict[str, Any]:

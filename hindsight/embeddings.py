@@ -16,7 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from hindsight.caller import AsyncCaller
 from hindsight.calls import RETRIED, call, sqlstate, translated, vector
 from hindsight.embedding_work import CLAIM_SECONDS, REFUSED_SECONDS, UNREACHABLE_SECONDS, EmbeddingCounts, embed_batch
-from hindsight.errors import ConfigurationError, Conflict, EmbeddingUnavailable
+from hindsight.errors import AccessDenied, ConfigurationError, Conflict, EmbeddingUnavailable
 from hindsight.results import EmbeddingStatus
 
 RowsOf = Callable[[str, Mapping[str, Any]], Awaitable[list[dict[str, Any]]]]
@@ -173,6 +173,7 @@ class AsyncEmbeddings(AsyncCaller):
         return (await self._transaction(function, [arguments]))[0]
 
     async def _settle(self, bank: str, progress: Progress | None) -> None:
+        await self._prepare_settling(bank)
         after: UUID | None = None
         while True:
             (row,) = (await self._transaction("settle_embeddings", [{"bank": bank, "after": after}]))[0]
@@ -180,9 +181,19 @@ class AsyncEmbeddings(AsyncCaller):
                 return
             if progress:
                 progress("settling", row["settled"])
-            if after is None and not row["settled"]:  # a writer is at what is left
+            if after is None and not row["settled"]:  # a writer is at what is left, or somebody makes the index
                 await sleep(0.2)
             after = row["last_id"]
+            if after is None:
+                await self._prepare_settling(bank)
+
+    async def _prepare_settling(self, bank: str) -> None:
+        """Drops the index that vectors would settle into one by one, and makes it once they have; if the caller may."""
+        try:
+            rows = await self._rows_of("settling_indexes", {"bank": bank})
+            await self._outside_a_transaction([row["settling_indexes"] for row in rows])
+        except AccessDenied:
+            return  # it is slower so
 
     async def cancel_reembedding(self, bank: str) -> int:
         """Gives up a change of model before its switch; the old vectors were never touched. Returns how many go."""

@@ -212,6 +212,15 @@ class Bank(Base):
         Uuid, comment="The memory up to which all links were looked over, in the round that is on; NULL: none is."
     )
     audited_at: Mapped[datetime | None] = mapped_column(Timestamp, comment="When a worker last began to audit it.")
+    reflected_at: Mapped[datetime | None] = mapped_column(
+        Timestamp, comment="When a worker last began to reflect on it."
+    )
+    reflected_to: Mapped[datetime | None] = mapped_column(
+        Timestamp, comment="Up to which change of a memory it has been reviewed by rules."
+    )
+    model_reflected_to: Mapped[datetime | None] = mapped_column(
+        Timestamp, comment="Up to which change of a memory it has been reviewed by a language model."
+    )
     findings: Mapped[int | None] = mapped_column(Integer, comment="How many findings that audit had.")
     redaction: Mapped[str] = mapped_column(
         Text,

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from hindsight.calls import Duration, Labels, Moment, call, of_transaction, stated, translated
+from hindsight.calls import Duration, Identifiers, Labels, Moment, call, of_transaction, stated, translated
 from hindsight.embeddings import AsyncEmbeddings
 from hindsight.results import (
     ArchivedTurns,
@@ -22,6 +22,7 @@ from hindsight.results import (
     Erased,
     EventProblem,
     Finding,
+    Insight,
     Model,
     ModelUsage,
     Policy,
@@ -29,6 +30,7 @@ from hindsight.results import (
     Redaction,
     SampledMemory,
     Tag,
+    ToReflect,
     TurnLine,
     TurnMonth,
     UndecidedPair,
@@ -114,9 +116,12 @@ class AsyncOperations(AsyncEmbeddings):
         """The banks that the caller may read, or works for, by name, and what there is to do in them."""
         return await self._rows(Bank, "banks")
 
-    async def claim_upkeep(self, task: str, every: Duration) -> UpkeepTurn | None:
-        """The bank whose turn it is for a task, maintain or audit; None where all had theirs within `every`."""
-        found = await self._rows(UpkeepTurn, "claim_upkeep", task=task, every=every)
+    async def claim_upkeep(self, task: str, every: Duration, *, idle: Duration | None = None) -> UpkeepTurn | None:
+        """The bank whose turn it is for a task: maintain, audit, reflect; None where all had theirs within `every`.
+
+        idle: to be reflected on, it must have been idle for so long (ten minutes).
+        """
+        found = await self._rows(UpkeepTurn, "claim_upkeep", task=task, every=every, idle=idle)
         return found[0] if found else None
 
     async def note_audit(self, bank: str, findings: int) -> None:
@@ -165,6 +170,37 @@ class AsyncOperations(AsyncEmbeddings):
                 other_id=other_id,
             ),
         )
+
+    async def reflect(self, bank: str, *, most: int = 200) -> list[Insight]:
+        """Keeps as hypotheses what was said again and again, among what is new; by rules, in about two seconds.
+
+        Where the last outcome is `more`, there is more to review: call it again.
+        """
+        return await self._rows(Insight, "reflect", bank=bank, most=most)
+
+    async def propose_insight(
+        self,
+        bank: str,
+        content: str,
+        derived_from: Identifiers,
+        *,
+        confidence: float | None = None,
+        tags: Labels | None = None,
+    ) -> Insight:
+        """Keeps what is concluded from at least two memories, as a hypothesis that cites them.
+
+        confidence: 0.5 to 0.7, whatever is given. It is refused where they do not bear it out.
+        """
+        given = {"content": content, "derived_from": derived_from, "confidence": confidence, "tags": tags}
+        return (await self._rows(Insight, "propose_insight", bank=bank, **given))[0]
+
+    async def to_reflect(self, bank: str, *, most: int = 40) -> ToReflect:
+        """Groups of memories that resemble each other, among what is new to a language model: at most so many."""
+        return (await self._rows(ToReflect, "to_reflect", bank=bank, most=most))[0]
+
+    async def note_reflection(self, bank: str, until: Moment) -> None:
+        """Says up to which moment a language model has reflected on a bank."""
+        await self._value("note_reflection", bank=bank, until=until)
 
     async def undecided(self, bank: str, *, most: int = 100) -> list[UndecidedPair]:
         """Pairs of memories that the rules of an audit leave open, the nearest first, at most so many (1 to 1,000)."""
@@ -293,16 +329,6 @@ class AsyncOperations(AsyncEmbeddings):
         model = self.embedder.model if self.embedder else None
         rows = (await self._transaction("sample_memories", [{"bank": bank, "most": most, "model": model}]))[0]
         return [SampledMemory(**{**row, "embedding": json.loads(row["embedding"])}) for row in rows]
-
-    async def _outside_a_transaction(self, statements: Sequence[str]) -> None:
-        """Runs what builds and drops indexes while memories are read and written, which no transaction may hold."""
-        try:
-            async with self.engine.connect() as connection:
-                connection = await connection.execution_options(isolation_level="AUTOCOMMIT")
-                for statement in statements:
-                    await connection.exec_driver_sql(statement)
-        except (SQLAlchemyError, OSError) as error:
-            raise translated(error) from None
 
     async def _tasks(self, function: str, **arguments: Any) -> dict[str, int]:
         rows: list[Mapping[str, Any]] = [*(await self._transaction(function, [arguments]))[0]]

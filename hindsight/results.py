@@ -460,6 +460,32 @@ class UpkeepTurn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Insight:
+    """What became of an insight: stored, pending, grown, believed, known, merged, skipped or refused, with the reasons.
+
+    derived_from: the memories that it stands on. `more`: there is more to review, and no insight.
+    """
+
+    memory_id: UUID | None
+    outcome: str
+    content: str | None
+    derived_from: list[UUID]
+    reasons: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToReflect:
+    """Groups of memories for a language model, of what changed `until` then (None: nothing has).
+
+    Each memory has its memory_id, content, type and said_at, a day. is_done: nothing is left after them.
+    """
+
+    until: datetime | None
+    is_done: bool
+    groups: list[list[dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedTurn:
     """The place of a turn in its session; `outcome`: logged, or logged already."""
 

@@ -30,6 +30,7 @@ DIMENSIONS = 384
 READERS = 2
 PAUSE = 0.02  # seconds between two recalls of a reader, and between two memories of the writer times ten
 SLOWEST = 2.0  # times the plain embedding
+MISSED = 0.001  # of the recalls; a comparison of vectors of two models would miss nearly all
 
 # Loaded at once, without embeddings: what is measured is how they come.
 _INSERT = """
@@ -205,7 +206,11 @@ def reembed(url: str, memories: int, most_times: float | None = SLOWEST, *, embe
     slow = [f"{times:.2f} times"] if most_times is not None and times > most_times else []
     change.invariants = [
         Invariant("no recall and no store failed", beside.errors[:5]),
-        Invariant("the memory with the text that was asked for came first, at every moment", beside.wrong[:5]),
+        Invariant(
+            f"the memory with the text that was asked for came first, at every moment, but for {MISSED:.1%} that an "
+            "approximate index misses",
+            beside.wrong[:5] if len(beside.wrong) > MISSED * sum(map(len, beside.times.values())) else [],
+        ),
         Invariant("in the end every memory has a vector of the bank's model", [f"{mixed} have not"] if mixed else []),
         *(
             []

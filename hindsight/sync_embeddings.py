@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from hindsight.calls import RETRIED, call, sqlstate, translated, vector
 from hindsight.embedding_work import CLAIM_SECONDS, REFUSED_SECONDS, UNREACHABLE_SECONDS, EmbeddingCounts, embed_batch
-from hindsight.errors import ConfigurationError, Conflict, EmbeddingUnavailable
+from hindsight.errors import AccessDenied, ConfigurationError, Conflict, EmbeddingUnavailable
 from hindsight.results import EmbeddingStatus
 from hindsight.sync_caller import Caller
 
@@ -167,6 +167,7 @@ class Embeddings(Caller):
         return (self._transaction(function, [arguments]))[0]
 
     def _settle(self, bank: str, progress: Progress | None) -> None:
+        self._prepare_settling(bank)
         after: UUID | None = None
         while True:
             (row,) = (self._transaction("settle_embeddings", [{"bank": bank, "after": after}]))[0]
@@ -174,9 +175,19 @@ class Embeddings(Caller):
                 return
             if progress:
                 progress("settling", row["settled"])
-            if after is None and not row["settled"]:  # a writer is at what is left
+            if after is None and not row["settled"]:  # a writer is at what is left, or somebody makes the index
                 sleep(0.2)
             after = row["last_id"]
+            if after is None:
+                self._prepare_settling(bank)
+
+    def _prepare_settling(self, bank: str) -> None:
+        """Drops the index that vectors would settle into one by one, and makes it once they have; if the caller may."""
+        try:
+            rows = self._rows_of("settling_indexes", {"bank": bank})
+            self._outside_a_transaction([row["settling_indexes"] for row in rows])
+        except AccessDenied:
+            return  # it is slower so
 
     def cancel_reembedding(self, bank: str) -> int:
         """Gives up a change of model before its switch; the old vectors were never touched. Returns how many go."""

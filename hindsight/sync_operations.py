@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from hindsight.calls import Duration, Labels, Moment, call, of_transaction, stated, translated
+from hindsight.calls import Duration, Identifiers, Labels, Moment, call, of_transaction, stated, translated
 from hindsight.results import (
     ArchivedTurns,
     Bank,
@@ -18,6 +18,7 @@ from hindsight.results import (
     Erased,
     EventProblem,
     Finding,
+    Insight,
     Model,
     ModelUsage,
     Policy,
@@ -25,6 +26,7 @@ from hindsight.results import (
     Redaction,
     SampledMemory,
     Tag,
+    ToReflect,
     TurnLine,
     TurnMonth,
     UndecidedPair,
@@ -111,9 +113,12 @@ class Operations(Embeddings):
         """The banks that the caller may read, or works for, by name, and what there is to do in them."""
         return self._rows(Bank, "banks")
 
-    def claim_upkeep(self, task: str, every: Duration) -> UpkeepTurn | None:
-        """The bank whose turn it is for a task, maintain or audit; None where all had theirs within `every`."""
-        found = self._rows(UpkeepTurn, "claim_upkeep", task=task, every=every)
+    def claim_upkeep(self, task: str, every: Duration, *, idle: Duration | None = None) -> UpkeepTurn | None:
+        """The bank whose turn it is for a task: maintain, audit, reflect; None where all had theirs within `every`.
+
+        idle: to be reflected on, it must have been idle for so long (ten minutes).
+        """
+        found = self._rows(UpkeepTurn, "claim_upkeep", task=task, every=every, idle=idle)
         return found[0] if found else None
 
     def note_audit(self, bank: str, findings: int) -> None:
@@ -162,6 +167,37 @@ class Operations(Embeddings):
                 other_id=other_id,
             ),
         )
+
+    def reflect(self, bank: str, *, most: int = 200) -> list[Insight]:
+        """Keeps as hypotheses what was said again and again, among what is new; by rules, in about two seconds.
+
+        Where the last outcome is `more`, there is more to review: call it again.
+        """
+        return self._rows(Insight, "reflect", bank=bank, most=most)
+
+    def propose_insight(
+        self,
+        bank: str,
+        content: str,
+        derived_from: Identifiers,
+        *,
+        confidence: float | None = None,
+        tags: Labels | None = None,
+    ) -> Insight:
+        """Keeps what is concluded from at least two memories, as a hypothesis that cites them.
+
+        confidence: 0.5 to 0.7, whatever is given. It is refused where they do not bear it out.
+        """
+        given = {"content": content, "derived_from": derived_from, "confidence": confidence, "tags": tags}
+        return (self._rows(Insight, "propose_insight", bank=bank, **given))[0]
+
+    def to_reflect(self, bank: str, *, most: int = 40) -> ToReflect:
+        """Groups of memories that resemble each other, among what is new to a language model: at most so many."""
+        return (self._rows(ToReflect, "to_reflect", bank=bank, most=most))[0]
+
+    def note_reflection(self, bank: str, until: Moment) -> None:
+        """Says up to which moment a language model has reflected on a bank."""
+        self._value("note_reflection", bank=bank, until=until)
 
     def undecided(self, bank: str, *, most: int = 100) -> list[UndecidedPair]:
         """Pairs of memories that the rules of an audit leave open, the nearest first, at most so many (1 to 1,000)."""
@@ -290,16 +326,6 @@ class Operations(Embeddings):
         model = self.embedder.model if self.embedder else None
         rows = (self._transaction("sample_memories", [{"bank": bank, "most": most, "model": model}]))[0]
         return [SampledMemory(**{**row, "embedding": json.loads(row["embedding"])}) for row in rows]
-
-    def _outside_a_transaction(self, statements: Sequence[str]) -> None:
-        """Runs what builds and drops indexes while memories are read and written, which no transaction may hold."""
-        try:
-            with self.engine.connect() as connection:
-                connection = connection.execution_options(isolation_level="AUTOCOMMIT")
-                for statement in statements:
-                    connection.exec_driver_sql(statement)
-        except (SQLAlchemyError, OSError) as error:
-            raise translated(error) from None
 
     def _tasks(self, function: str, **arguments: Any) -> dict[str, int]:
         rows: list[Mapping[str, Any]] = [*(self._transaction(function, [arguments]))[0]]

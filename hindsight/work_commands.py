@@ -1,4 +1,4 @@
-"""The commands of the work behind: worker, queue, distilling."""
+"""The commands of the work behind: worker, queue, distilling, reflect."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from hindsight import tables
+from hindsight import reflecting, tables
+from hindsight.client import AsyncHindsight
 from hindsight.command import COMMON, Common, note, show
-from hindsight.config import load_settings
+from hindsight.config import Settings, load_settings
+from hindsight.reflector import Reflector, reflector_from
+from hindsight.results import Insight
 
 
 def worker(*, once: Annotated[bool, Parameter(help="Do what is due now, and end.")] = False) -> None:
-    """Distil sessions, embed and maintain, for all banks, until it is told to end (SIGTERM). Several share the work.
+    """Distil sessions, embed, maintain and reflect, for all banks, until it is told to end (SIGTERM).
 
-    `hindsight serve` does it as well, unless HINDSIGHT_WORKER is false.
+    Several share the work. `hindsight serve` does it as well, unless HINDSIGHT_WORKER is false.
     """
     from hindsight.server_log import log_to_standard_error
     from hindsight.worker import work
@@ -61,3 +64,26 @@ def distilling(
         )
         changed = next(known for known in client.banks() if known.bank == bank)
     show(common.as_json, changed, f"{bank}: distilled by {changed.distil_mode}")
+
+
+def reflect(
+    *,
+    rules: Annotated[bool, Parameter(help="By rules alone, also where a language model is configured.")] = False,
+    common: Common = COMMON,
+) -> None:
+    """Look for what was said again and again, and keep it as hypotheses that cite their evidence.
+
+    With a language model also for what follows from several memories. The worker does it when a bank is idle.
+    """
+    settings = load_settings()
+    bank = settings.bank if common.bank is None else common.bank
+    found, problems = asyncio.run(_reflect(settings, bank, None if rules else reflector_from(settings)))
+    lines = [f"{one.outcome}: {tables.visible(one.content or '')} ({len(one.derived_from)} memories)" for one in found]
+    show(common.as_json, {"bank": bank, "insights": found, "problems": problems}, *(lines or ["nothing new"]))
+    for problem in problems:
+        note(problem)
+
+
+async def _reflect(settings: Settings, bank: str, reflector: Reflector | None) -> tuple[list[Insight], list[str]]:
+    async with await AsyncHindsight.connect(settings=settings) as client:
+        return await reflecting.reflect(client, bank, reflector, budget=settings.llm_daily_tokens)

@@ -1,4 +1,4 @@
-"""The worker: embeds what has no embedding, distils sessions, and keeps banks. It claims rows by their state.
+"""The worker: embeds what has no embedding, distils sessions, keeps banks, reflects. It claims rows by their state.
 
 Several workers share the work. One that is killed loses nothing: its claims end, and what it had in hand is due again.
 """
@@ -16,7 +16,7 @@ from typing import Any
 from asyncpg import PostgresError
 from sqlalchemy.exc import SQLAlchemyError
 
-from hindsight import distilling
+from hindsight import distilling, reflecting
 from hindsight.client import AsyncHindsight
 from hindsight.config import Settings
 from hindsight.distiller import Distiller, distiller_from
@@ -24,6 +24,7 @@ from hindsight.embedding import Embedder
 from hindsight.engine import listening
 from hindsight.errors import AccessDenied, Conflict, HindsightError
 from hindsight.model_endpoint import EndpointFailure
+from hindsight.reflector import Reflector, reflector_from
 from hindsight.results import ClaimedSession
 
 log = logging.getLogger("hindsight.worker")
@@ -39,13 +40,21 @@ PATIENCE = 10.0
 class Worker:
     """Does the work of all banks that its login works for, until it is told to end.
 
-    client: an open client, whose embedder embeds. distiller: the language model that distils; None: rules do.
+    client: an open client, whose embedder embeds. distiller, reflector: the language model that distils and reflects;
+    None: rules do.
     """
 
-    def __init__(self, client: AsyncHindsight, settings: Settings, distiller: Distiller | None = None) -> None:
+    def __init__(
+        self,
+        client: AsyncHindsight,
+        settings: Settings,
+        distiller: Distiller | None = None,
+        reflector: Reflector | None = None,
+    ) -> None:
         self._client = client
         self._settings = settings
         self._distiller = distiller
+        self._reflector = reflector
         self._woken = asyncio.Event()
         self._ending = asyncio.Event()
 
@@ -66,6 +75,7 @@ class Worker:
             self._forever("embed", self._embed_some),
             self._forever("maintain", self._maintain_one),
             self._forever("audit", self._audit_one),
+            self._forever("reflect", self._reflect_one),
         ]
         listening = asyncio.create_task(self._listen())
         try:
@@ -242,10 +252,27 @@ class Worker:
             log.info("%d findings in the bank %s: hindsight audit shows them", len(findings), turn.bank)
         return True
 
+    async def _reflect_one(self) -> bool:
+        """Reflects on the bank whose turn it is; False where it is none's."""
+        if not self._settings.worker_reflect:
+            return False
+        turn = await self._client.claim_upkeep(
+            "reflect", self._settings.worker_reflect, idle=self._settings.worker_reflect_idle
+        )
+        if turn is None:
+            return False
+        client, budget = self._client.acting_for(turn.owner), self._settings.llm_daily_tokens
+        found, problems = await reflecting.reflect(client, turn.bank, self._reflector, budget=budget)
+        for problem in problems:
+            log.warning("reflecting on the bank %s: %s", turn.bank, problem)
+        if found:
+            log.info("%d insights in the bank %s", len(found), turn.bank)
+        return True
+
 
 def worker_from(client: AsyncHindsight, settings: Settings) -> Worker:
     """The worker that `settings` mean. Raises ConfigurationError."""
-    return Worker(client, settings, distiller_from(settings))
+    return Worker(client, settings, distiller_from(settings), reflector_from(settings))
 
 
 @contextlib.asynccontextmanager

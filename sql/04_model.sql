@@ -47,20 +47,26 @@ CREATE OR REPLACE FUNCTION hindsight._index_name(registered hindsight.embedding_
   LANGUAGE sql IMMUTABLE
 RETURN 'hindsight.memory_embedding_' || registered.model_id || '_idx';
 
--- _make_index: makes the HNSW index of a model's vectors where there is none. A partial expression index, so that models of
--- several sizes share one column. It matches the live predicate to the letter (live_memory), and recall writes the same two
--- numbers into its query. Memories cannot be written until the transaction ends; for a model that nobody uses yet it is empty.
+-- _index_statement: what makes the HNSW index of a model's vectors. A partial expression index, so that models of several sizes
+-- share one column. It matches the live predicate to the letter (live_memory), and recall writes the same two numbers into its query.
+CREATE OR REPLACE FUNCTION hindsight._index_statement(registered hindsight.embedding_model, manner text DEFAULT '')
+  RETURNS text
+  LANGUAGE sql STABLE
+RETURN pg_catalog.format(
+  'CREATE INDEX %5$s IF NOT EXISTS memory_embedding_%1$s_idx ON hindsight.memory USING hnsw ((embedding::halfvec(%2$s)) halfvec_cosine_ops) '
+  'WITH (m = %3$s, ef_construction = %4$s) '
+  'WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND model_id = %1$s',
+  registered.model_id, registered.dimensions, registered.hnsw_m, registered.hnsw_ef_construction, manner);
+
+-- _make_index: makes that index where there is none. Memories cannot be written until the transaction ends; for a model that nobody
+-- uses yet it is empty.
 CREATE OR REPLACE FUNCTION hindsight._make_index(registered hindsight.embedding_model)
   RETURNS void
   LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
   IF pg_catalog.to_regclass(hindsight._index_name(registered)) IS NULL THEN
-    EXECUTE pg_catalog.format(
-      'CREATE INDEX IF NOT EXISTS memory_embedding_%1$s_idx ON hindsight.memory USING hnsw ((embedding::halfvec(%2$s)) halfvec_cosine_ops) '
-      'WITH (m = %3$s, ef_construction = %4$s) '
-      'WHERE deleted_at IS NULL AND superseded_by IS NULL AND archived_at IS NULL AND pending_reason IS NULL AND model_id = %1$s',
-      registered.model_id, registered.dimensions, registered.hnsw_m, registered.hnsw_ef_construction);
+    EXECUTE hindsight._index_statement(registered);
   END IF;
 END
 $$;

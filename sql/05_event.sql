@@ -103,7 +103,8 @@ END;
 
 -- _change: writes a memory's new values, after keeping the version that they replace, and leaves an event.
 -- The caller holds the row's lock, and passes the row as it was read under it and as it shall be. since: when what it takes the place of
--- ended, so that no moment is without a value; else now.
+-- ended, so that no moment is without a value; else now. A memory that is no longer believed, or says something else, takes with it
+-- what was inferred from it (_withdraw_insights), which is locked first.
 CREATE OR REPLACE FUNCTION hindsight._change(
   action text, before hindsight.memory, after hindsight.memory, reason text DEFAULT NULL, since timestamptz DEFAULT NULL)
   RETURNS hindsight.memory
@@ -111,7 +112,12 @@ CREATE OR REPLACE FUNCTION hindsight._change(
 AS $$
 DECLARE
   at constant timestamptz := greatest(coalesce(since, pg_catalog.clock_timestamp()), before.changed_at + interval '1 microsecond');
+  is_lost constant boolean := action <> 'doubted' AND hindsight._state(before, '-infinity') = 'live'
+    AND (hindsight._state(after, '-infinity') <> 'live' OR after.content <> before.content);
 BEGIN
+  IF is_lost THEN
+    PERFORM hindsight._lock_derived(before.bank_id, ARRAY[before.memory_id]);
+  END IF;
   PERFORM hindsight._keep_version(before, at);
   UPDATE hindsight.memory AS m
     SET version = before.version + 1, changed_at = at,
@@ -124,6 +130,9 @@ BEGIN
     WHERE m.bank_id = before.bank_id AND m.memory_id = before.memory_id
     RETURNING m.* INTO after;
   PERFORM hindsight._record(before.bank_id, action, before.memory_id, reason, before, after);
+  IF is_lost THEN
+    PERFORM hindsight._withdraw_insights(before.bank_id, before.memory_id);
+  END IF;
   RETURN after;
 END
 $$;

@@ -124,7 +124,8 @@ BEGIN
   END IF;
   reason := _redacted(opened, 'reason', reason);
   used := CASE WHEN embedding IS NOT NULL THEN _adopt_model(opened, model) END;
-  IF slot IS NOT NULL THEN
+  IF slot IS NOT NULL OR EXISTS (SELECT FROM link AS l -- of what is changed an insight may have been made, which is withdrawn
+                                 WHERE l.bank_id = opened.bank_id AND l.to_id = update_memory.memory_id AND l.relation = 'derived_from') THEN
     PERFORM _take_turns(opened.bank_id);
   END IF;
   held := _lock_current(opened, memory_id);

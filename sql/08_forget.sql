@@ -20,6 +20,10 @@ $$;
 CREATE OR REPLACE FUNCTION hindsight._stands_on_forgotten()
   RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'it stands on a forgotten memory';
 
+-- _stands_on_doubted: why an insight is pending some of whose evidence was superseded, corrected or is doubted.
+CREATE OR REPLACE FUNCTION hindsight._stands_on_doubted()
+  RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'it stands on a memory that is no longer believed';
+
 -- _why_pending: why a memory is not believed, as what it was made of is now: itself, or through what is pending for the same reason.
 -- What somebody holds for another reason stays held.
 CREATE OR REPLACE FUNCTION hindsight._why_pending(m hindsight.memory)
@@ -40,6 +44,11 @@ RETURN CASE
     SELECT FROM source AS s JOIN hindsight.memory AS e ON e.bank_id = m.bank_id AND e.memory_id = s.memory_id
     WHERE e.deleted_at IS NOT NULL AND e.memory_id <> m.memory_id)
     THEN hindsight._stands_on_forgotten()
+  WHEN m.type = 'hypothesis' AND EXISTS (
+    SELECT FROM hindsight.link AS l JOIN hindsight.memory AS e ON e.bank_id = l.bank_id AND e.memory_id = l.to_id
+    WHERE l.bank_id = m.bank_id AND l.from_id = m.memory_id AND l.relation = 'derived_from' AND l.removed_at IS NULL
+      AND (e.superseded_by IS NOT NULL OR e.pending_reason IS NOT NULL))
+    THEN hindsight._stands_on_doubted()
   WHEN m.confidence < hindsight._believable() THEN 'low confidence'
 END;
 

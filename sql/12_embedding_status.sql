@@ -37,6 +37,42 @@ $$;
 COMMENT ON FUNCTION hindsight.embedding_status(text) IS
   'How many memories of a bank have their embedding, wait for it or failed, and where a change of its model is.';
 
+-- settling_indexes: statements that make the settling of many vectors several times as quick, for operators: while some have to settle, the
+-- one that drops the index which each would be put into, where no other bank is searched by it (this one is by the index of those beside);
+-- once all have, the one that makes it again. CONCURRENTLY, as in unused_indexes. hindsight reembed runs them, before and after. None
+-- where there is nothing to do. Raises HM001, HM003.
+CREATE OR REPLACE FUNCTION hindsight.settling_indexes(bank text)
+  RETURNS SETOF text
+  LANGUAGE plpgsql STABLE SECURITY DEFINER
+  SET search_path = pg_catalog, hindsight, public, pg_temp
+  SET enable_seqscan = off
+AS $$
+DECLARE
+  opened constant hindsight.bank := _open_bank(bank, 'owner');
+  held embedding_model;
+  index_id regclass;
+BEGIN
+  PERFORM _check_operator();
+  IF opened.switched_at IS NULL THEN
+    RETURN;
+  END IF;
+  SELECT r.* INTO held FROM embedding_model AS r WHERE r.model_id = opened.model_id;
+  index_id := to_regclass(_index_name(held));
+  IF NOT _has_settled(opened) THEN
+    IF index_id IS NOT NULL AND to_regclass(_next_index_name(held)) IS NOT NULL
+       AND NOT EXISTS (SELECT FROM bank AS b WHERE b.bank_id <> opened.bank_id AND held.model_id IN (b.model_id, b.other_model_id)) THEN
+      RETURN NEXT format('DROP INDEX CONCURRENTLY IF EXISTS %s', _index_name(held));
+    END IF;
+  ELSIF index_id IS NULL THEN
+    RETURN NEXT _index_statement(held, 'CONCURRENTLY');
+  ELSIF EXISTS (SELECT FROM pg_index AS i WHERE i.indexrelid = index_id AND NOT i.indisvalid) THEN -- broken off
+    RETURN NEXT format('REINDEX INDEX CONCURRENTLY %s', _index_name(held));
+  END IF;
+END
+$$;
+COMMENT ON FUNCTION hindsight.settling_indexes(text) IS
+  'Statements that drop, and later make again, the index that settling vectors would be put into one by one, for operators.';
+
 -- unused_indexes: statements that drop the indexes of vectors that no bank needs: of models that none has, and those that stood beside
 -- while one changed. For operators, since only the owner of a table can run them; CONCURRENTLY, so that nobody waits, and
 -- not in a transaction. hindsight reembed runs them at its end, \gexec in psql as well. Raises HM003.

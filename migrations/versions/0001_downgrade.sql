@@ -23,7 +23,7 @@ BEGIN
     CONTINUE WHEN pg_catalog.to_regprocedure(signature) IS NULL; -- went with a table that it takes a row of
     EXECUTE 'DROP ROUTINE ' || signature || ' CASCADE';
   END LOOP;
-  DROP TYPE hindsight.recalled, hindsight._filter, hindsight._moment, hindsight._edge, hindsight.neighbour, hindsight.memory_record, hindsight.forgotten,
+  DROP TYPE hindsight.recalled, hindsight._filter, hindsight._moment, hindsight._edge, hindsight.neighbour, hindsight.memory_record, hindsight.forgotten, hindsight.insight,
     hindsight.matched, hindsight.extracted;
   REVOKE ALL ON SCHEMA hindsight FROM hindsight_app, hindsight_reader;
 END

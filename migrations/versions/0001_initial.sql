@@ -67,6 +67,9 @@ CREATE TABLE hindsight.bank (
   linked_to timestamptz,
   link_round uuid,
   audited_at timestamptz,
+  reflected_at timestamptz,
+  reflected_to timestamptz,
+  model_reflected_to timestamptz,
   findings integer,
   redaction text DEFAULT 'mask' NOT NULL,
   redaction_kinds text[],
@@ -102,6 +105,9 @@ COMMENT ON COLUMN hindsight.bank.maintained_at IS 'When a worker last began to m
 COMMENT ON COLUMN hindsight.bank.linked_to IS 'Memories that changed until then have their automatic links.';
 COMMENT ON COLUMN hindsight.bank.link_round IS 'The memory up to which all links were looked over, in the round that is on; NULL: none is.';
 COMMENT ON COLUMN hindsight.bank.audited_at IS 'When a worker last began to audit it.';
+COMMENT ON COLUMN hindsight.bank.reflected_at IS 'When a worker last began to reflect on it.';
+COMMENT ON COLUMN hindsight.bank.reflected_to IS 'Up to which change of a memory it has been reviewed by rules.';
+COMMENT ON COLUMN hindsight.bank.model_reflected_to IS 'Up to which change of a memory it has been reviewed by a language model.';
 COMMENT ON COLUMN hindsight.bank.findings IS 'How many findings that audit had.';
 COMMENT ON COLUMN hindsight.bank.redaction IS 'What becomes of personal data and secrets that are to be stored: off, mask or refuse.';
 COMMENT ON COLUMN hindsight.bank.redaction_kinds IS 'Of which kinds; NULL: of those that are redacted by default.';
@@ -628,6 +634,10 @@ CREATE TYPE hindsight.forgotten AS (
   memory_id uuid, outcome text
 );
 COMMENT ON TYPE hindsight.forgotten IS 'What forget did: outcome is forgotten, or already forgotten.';
+CREATE TYPE hindsight.insight AS (
+  memory_id uuid, outcome text, content text, derived_from uuid[], reasons text[]
+);
+COMMENT ON TYPE hindsight.insight IS 'What became of an insight, and the memories that it stands on.';
 CREATE TYPE hindsight.matched AS (
   memory_id uuid, outcome text, type text, content text, tags text[], session_id text, source text, occurred_at timestamptz,
   created_at timestamptz

@@ -41,7 +41,7 @@ USUAL: dict[str, str] = {
     "model": "%(model)s", "dimensions": "3", "embedding": "[1,0,0]", "version": "1", "language": "english", "on_conflict": "history",
     "entities": "{x}", "tags": "{x}", "slot": "port", "context": "c", "whole": "true",
     "embeddings": '{"[1,0,0]"}', "seconds": "10", "most": "10", "turns": '[{"role": "user", "content": "x", "sequence": 1}]', "key": "k", "purpose": "distil", "task": "audit",
-    "month": "2020-01-01", "document": "x", "files": "[]", "error": "x", "memory_ids": "{%(memory)s}", "versions": "{1}", "every": "1 day", "findings": "1", "claim": "%(memory)s", "sequences": "{1}", "memories": "[]", "mode": "rules",
+    "month": "2020-01-01", "document": "x", "files": "[]", "error": "x", "memory_ids": "{%(memory)s}", "versions": "{1}", "every": "1 day", "until": "2020-01-01", "derived_from": "{%(memory)s}", "findings": "1", "claim": "%(memory)s", "sequences": "{1}", "memories": "[]", "mode": "rules",
     **dict.fromkeys(("similarity", "confidence", "days", "decay_rate", "weight", "cosine", "floor", "bm25", "semantic", "lexical",
                      "activation"), "0.5"),
 }  # fmt: skip

@@ -92,6 +92,11 @@ class Models:
                 return settled
         raise AssertionError("it never settles")
 
+    def settle_all(self) -> None:
+        after = None
+        while not (row := self.db.one("settle_embeddings", bank=self.bank, after=after, most=1000))["is_done"]:
+            after = row["last_id"]
+
     def status(self) -> dict[str, Any]:
         return self.db.one("embedding_status", bank=self.bank)
 
@@ -349,7 +354,7 @@ class TestAChangeOfModel:
         changing.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def large(new_database: Callable[..., str], template: str) -> Iterator[Models]:
     database = Database(new_database(template))
     database.call("create_bank", bank="large")
@@ -397,6 +402,89 @@ class TestALargeBank:
             raise AssertionError("it never settles")
         assert set(large.vectors().values()) == {NEW}
         assert len(large.db.rows("SELECT hindsight.unused_indexes()")) == 2
+
+    def test_the_index_goes_while_vectors_settle_and_is_there_again_before_it_is_done(self, large: Models) -> None:
+        assert statements(large) == []  # nothing has switched
+        switch(large)
+        (drop,) = statements(large)
+        large.db.rows(drop)
+        assert not is_indexed(large)
+        assert statements(large) == []  # there is nothing to drop, and not yet anything to make
+        assert large.meant("case 7", large.new)[0] == "case 7"
+        after = None
+        while (row := large.db.one("settle_embeddings", bank="large", after=after, most=500))["last_id"]:
+            after = row["last_id"]
+            assert large.meant("case 7", large.new)[0] == "case 7"
+        large.store("stored while there is no index", model=large.new)
+        (build,) = statements(large)
+        large.db.rows(build)
+        assert is_indexed(large)
+        assert large.db.one("settle_embeddings", bank="large")["is_done"]
+        assert statements(large) == []
+        for content in ("case 7", "stored while there is no index"):
+            assert large.meant(content, large.new)[0] == content
+
+    def test_who_may_not_make_the_index_again_waits_for_it_and_one_that_was_broken_off_is_told(
+        self, large: Models
+    ) -> None:
+        switch(large)
+        (drop,) = statements(large)
+        large.db.rows(drop)
+        after = None
+        while (row := large.db.one("settle_embeddings", bank="large", after=after, most=500))["last_id"]:
+            after = row["last_id"]
+        (build,) = statements(large)
+        holder = Database(large.db.url)  # a build waits for whoever has written, and leaves an index that is not valid
+        with holder.connection.transaction():
+            holder.rows("UPDATE hindsight.bank SET description = 'busy' WHERE name = 'large'")
+            holder.rows("SELECT txid_current()")
+            holder.rows("LOCK TABLE hindsight.memory IN ROW EXCLUSIVE MODE")
+            large.db.rows("SET statement_timeout = '1s'")
+            refused("57014", lambda: large.db.rows(build))
+            large.db.rows("RESET statement_timeout")
+        refused("HM006", lambda: large.db.one("settle_embeddings", bank="large"))
+        (again,) = statements(large)
+        assert again.startswith("REINDEX INDEX CONCURRENTLY")
+        large.db.rows(again)
+        assert large.db.one("settle_embeddings", bank="large")["is_done"]
+        holder.close()
+
+    def test_an_index_that_others_are_searched_by_stays(self, large: Models) -> None:
+        large.db.call("create_bank", bank="other")
+        large.db.call("store", bank="other", content="first", embedding=vector("first", NEW), model=large.new)
+        switch(large)
+        assert statements(large) == []
+        large.settle_all()
+        assert is_indexed(large)
+
+    def test_without_it_the_last_call_makes_it(self, large: Models) -> None:
+        switch(large)
+        (drop,) = statements(large)
+        large.db.rows(drop)
+        large.settle_all()
+        assert is_indexed(large)
+        assert large.meant("case 7", large.new)[0] == "case 7"
+
+
+def switch(models: Models) -> None:
+    models.begin()
+    while claimed := models.claim(most=250):
+        models.give(claimed)
+    assert [models.finish()[0] for _ in range(2)] == ["indexed", "switched"]
+
+
+def statements(models: Models) -> list[str]:
+    return [
+        row["statement"] for row in models.db.rows("SELECT hindsight.settling_indexes(%s) AS statement", (models.bank,))
+    ]
+
+
+def is_indexed(models: Models) -> bool:
+    found: bool = models.db.value(
+        "SELECT to_regclass('hindsight.memory_embedding_' || model_id || '_idx') IS NOT NULL FROM hindsight.embedding_model WHERE name = %s",
+        (models.new,),
+    )
+    return found
 
 
 class TestClaims:

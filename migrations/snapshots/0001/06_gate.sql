@@ -158,8 +158,13 @@ DECLARE
   contest record;
   since timestamptz; -- when another value of the slot ended
   earlier record;
-  is_echo constant boolean := held.digest = again.digest OR again.source = 'inferred' OR again.session_id = held.session_id;
+  is_echo boolean;
 BEGIN
+  IF held.metadata ? 'insight' AND (again.source IN ('user', 'document', 'tool')) IS NOT TRUE THEN -- who read it here may have said it
+    again.source := 'inferred';
+    again.type := 'hypothesis';
+  END IF;
+  is_echo := held.digest = again.digest OR again.source = 'inferred' OR again.session_id = held.session_id;
   reasons := ARRAY[CASE WHEN held.digest = again.digest THEN 'the same content was stored before'
                         ELSE 'the same was stored before, in other words' END];
   merged.confirmations := held.confirmations + 1;

@@ -156,10 +156,47 @@ CREATE OR REPLACE FUNCTION hindsight._next_index_name(registered hindsight.embed
   LANGUAGE sql IMMUTABLE
 RETURN 'hindsight.next_embedding_' || registered.model_id || '_idx';
 
+-- _has_settled: whether no memory of a bank that has switched its model has a vector to move.
+CREATE OR REPLACE FUNCTION hindsight._has_settled(opened hindsight.bank)
+  RETURNS boolean
+  LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+  RETURN NOT EXISTS (
+    SELECT FROM hindsight.memory AS m
+    WHERE m.bank_id = opened.bank_id
+      AND (m.model_id = opened.other_model_id
+           OR (m.model_id IS NULL AND hindsight._embedding_beside(opened.bank_id, m.memory_id, m.digest, opened.model_id) IS NOT NULL)));
+END
+$$;
+
+-- _is_indexed: whether the vectors that have settled are in their index. Where it was dropped (settling_indexes) and is not there again,
+-- it is made now, and writers wait. false: somebody is making it. Raises HM006 (it was not made to its end).
+CREATE OR REPLACE FUNCTION hindsight._is_indexed(opened hindsight.bank)
+  RETURNS boolean
+  LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+  held hindsight.embedding_model;
+  index_id regclass;
+BEGIN
+  SELECT r.* INTO held FROM hindsight.embedding_model AS r WHERE r.model_id = opened.model_id;
+  PERFORM hindsight._make_index(held);
+  index_id := pg_catalog.to_regclass(hindsight._index_name(held));
+  IF EXISTS (SELECT FROM pg_catalog.pg_index AS i WHERE i.indexrelid = index_id AND i.indisvalid) THEN
+    RETURN true;
+  ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_stat_progress_create_index AS p WHERE p.index_relid = index_id) THEN
+    RAISE EXCEPTION 'the index % was not made to its end', index_id
+      USING ERRCODE = 'HM006', HINT = pg_catalog.format('Whoever owns it runs: REINDEX INDEX CONCURRENTLY %s; hindsight reembed does.', index_id);
+  END IF;
+  RETURN false;
+END
+$$;
+
 -- settle_embeddings: after the switch: moves the new vectors of at most so many memories into their rows, from one on, and returns
 -- the last one, to go on from; NULL at the end of the bank. Vectors of the old model go; who embeds with it is refused from then on. A
 -- memory that a writer is at is left for the next round. Once all have settled the change is over, and is_done; it is where none goes on.
--- Raises HM001, HM003, HM004, HM006 (not switched).
+-- Raises HM001, HM003, HM004, HM006 (not switched, or their index was not made to its end).
 CREATE OR REPLACE FUNCTION hindsight.settle_embeddings(
   bank text, after uuid DEFAULT NULL, most integer DEFAULT 100, OUT settled integer, OUT last_id uuid, OUT is_done boolean)
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -201,11 +238,7 @@ BEGIN
   is_done := false;
   IF settled = 0 AND after IS NULL THEN -- a whole round found nothing
     opened := _changing(opened);
-    is_done := NOT EXISTS (
-      SELECT FROM memory AS m
-      WHERE m.bank_id = opened.bank_id
-        AND (m.model_id = opened.other_model_id
-             OR (m.model_id IS NULL AND _embedding_beside(opened.bank_id, m.memory_id, m.digest, opened.model_id) IS NOT NULL)));
+    is_done := _has_settled(opened) AND (opened.reembedding IS NULL OR _is_indexed(opened));
     IF is_done AND opened.reembedding = 'settling' THEN
       DELETE FROM next_embedding AS n WHERE n.bank_id = opened.bank_id AND (n.embedding IS NOT NULL OR n.model_id <> opened.model_id);
       UPDATE bank AS b SET reembedding = NULL, other_model_id = NULL, switched_at = NULL WHERE b.bank_id = opened.bank_id;
