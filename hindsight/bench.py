@@ -52,6 +52,22 @@ EXACT = """
     SELECT memory_id FROM hindsight.live_memory WHERE model_id = {model_id}
     ORDER BY embedding <=> %(embedding)s::halfvec LIMIT 10
 """
+HOPS = "SELECT * FROM hindsight.recall(%(bank)s, %(query)s, %(embedding)s, hops => {hops})"
+LINKS = """
+    WITH known AS MATERIALIZED (
+      SELECT b.bank_id, array_agg(m.memory_id) AS ids
+      FROM hindsight.live_memory AS m JOIN hindsight.bank AS b USING (bank_id)
+      WHERE b.name = 'large' GROUP BY b.bank_id
+    ),
+    pair AS (
+      SELECT n %% %(memories)s AS one, (n * 7919 + n / %(memories)s * 104729) %% %(memories)s AS other
+      FROM generate_series(1, %(links)s::bigint) AS n
+    )
+    INSERT INTO hindsight.link (bank_id, from_id, to_id, relation, weight)
+    SELECT k.bank_id, k.ids[p.one + 1], k.ids[p.other + 1], 'related', random()
+    FROM known AS k, pair AS p WHERE p.one <> p.other
+    ON CONFLICT DO NOTHING
+"""
 VERSIONS = "SELECT postgresql, pgvector FROM hindsight.versions()"
 ROUND_TRIP = "SELECT %(bank)s::text, %(query)s::text, %(embedding)s::text IS NULL"
 
@@ -64,6 +80,7 @@ SERVER = {
 }
 """The parameters of the server that it is measured in."""
 CONNECTIONS = 4
+HOP_NAMES = ("no hop", "one hop", "two hops")
 SMALL_BANK = 100
 _WARM_UP = 20  # queries asked before any is timed
 _COMPARED = 100  # queries whose neighbours are compared with an exact scan
@@ -77,7 +94,8 @@ class Report:
 
     latency: "ours", "bare" (vector query), "textbook" (hybrid), "small bank" (in the database alone: "small bank,
     server") and "round trip" → p50, p95, p99.
-    ratios: ours/bare and ours/textbook → p50, p95, p99; with dead rows also "with dead/without".
+    ratios: ours/bare and ours/textbook → p50, p95, p99; with dead rows also "with dead/without", with links also
+    "one hop/none" and "two hops/none".
     samples: the times themselves, for a plot.
     """
 
@@ -93,24 +111,28 @@ class Report:
     vector_recall_at_10: float = 0.0
     queries_per_second: float = 0.0
     dead_rows: int = 0
+    links: int = 0
     samples: dict[str, list[float]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         return {name: value for name, value in asdict(self).items() if name != "samples"}
 
 
-def bench(url: str, memories: int, queries: int, texts: Sequence[str] | None = None, dead_rows: int = 0) -> Report:
+def bench(
+    url: str, memories: int, queries: int, texts: Sequence[str] | None = None, dead_rows: int = 0, links: int = 0
+) -> Report:
     """Fills a migrated database, unless it holds as many memories from an earlier run, and measures it.
 
     texts: what the memories say, synthetic where None; the vectors are synthetic always. dead_rows: superseded and
-    forgotten memories that are put into the same bank afterwards, and must not slow it down.
+    forgotten memories that are put into the same bank afterwards, and must not slow it down. links: made between its
+    memories, in a copy of the database, in which recall then follows them.
     """
     space = VectorSpace()
     texts = list(synthetic_texts(memories)) if texts is None else list(texts)
     memories = len(texts)
     with Progress(console=Console(stderr=True), transient=True) as progress, connected(url) as connection:
         postgresql, pgvector = connection.execute(VERSIONS).fetchall()[0]
-        report = Report(memories, queries, os.cpu_count(), postgresql, pgvector, dead_rows=dead_rows)
+        report = Report(memories, queries, os.cpu_count(), postgresql, pgvector, dead_rows=dead_rows, links=links)
         loading = progress.add_task("loading", total=memories + SMALL_BANK)
         load = Load(connection, space, lambda rows: progress.advance(loading, rows))
         model_id = load.create_banks()
@@ -138,6 +160,8 @@ def bench(url: str, memories: int, queries: int, texts: Sequence[str] | None = N
         report.queries_per_second = _throughput(url, asked)
     if dead_rows:
         report.samples |= _times_with_dead_rows(url, space, asked, dead_rows)
+    if links:
+        report.samples |= _times_with_links(url, space, asked, memories, links)
     report.latency = {name: _percentiles(times) for name, times in report.samples.items()}
     report.ratios = _ratios(report.latency)
     return report
@@ -191,13 +215,9 @@ def _times_with_dead_rows(
     url: str, space: VectorSpace, queries: Sequence[Query], dead_rows: int
 ) -> dict[str, list[float]]:
     """Milliseconds in a copy of the database with dead rows, and in the one without, in turn."""
-    copy, original = "with_dead_rows", conninfo_to_dict(url)["dbname"]
-    with connected(make_conninfo(url, dbname="postgres")) as connection:
-        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")  # to the template nobody is connected now
-        connection.execute(statement.format(sql.Identifier(copy), sql.Identifier(str(original))))
     with (
         Progress(console=Console(stderr=True), transient=True) as progress,
-        connected(make_conninfo(url, dbname=copy)) as there,
+        connected(_copy(url, "with_dead_rows")) as there,
         connected(url) as here,
     ):
         adding = progress.add_task("adding dead rows", total=dead_rows)
@@ -205,6 +225,32 @@ def _times_with_dead_rows(
         load.fill("large", synthetic_texts(dead_rows, seed=11), is_dead=True, offset=10**9)
         load.maintain()
         return _times({"ours, dead rows": (there, OURS), "ours, no dead rows": (here, OURS)}, queries, progress)
+
+
+def _copy(url: str, name: str) -> str:
+    """The URL of a copy of the database, to which nobody may be connected."""
+    with connected(make_conninfo(url, dbname="postgres")) as connection:
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        connection.execute(statement.format(sql.Identifier(name), sql.Identifier(str(conninfo_to_dict(url)["dbname"]))))
+    return make_conninfo(url, dbname=name)
+
+
+def _times_with_links(
+    url: str, space: VectorSpace, queries: Sequence[Query], memories: int, links: int
+) -> dict[str, list[float]]:
+    """Milliseconds in a copy of the database with so many links, as they are followed, in turn."""
+    with (
+        Progress(console=Console(stderr=True), transient=True) as progress,
+        connected(_copy(url, "with_links")) as there,
+    ):
+        progress.add_task("making links", total=None)
+        there.execute("SET session_replication_role = replica")  # foreign keys: what is written here is right
+        there.execute(LINKS, {"memories": memories, "links": links})
+        there.execute("RESET session_replication_role")
+        there.execute("VACUUM ANALYZE hindsight.link")
+        Load(there, space, lambda rows: None).warm()
+        statements = {f"ours, {name}": (there, HOPS.format(hops=hops)) for hops, name in enumerate(HOP_NAMES)}
+        return _times(statements, queries, progress)
 
 
 def _vector_recall(connection: Connection[Any], exact: str, queries: Sequence[Query], progress: Progress) -> float:
@@ -240,6 +286,8 @@ def _ratios(latency: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]
         "ours/bare": ("ours", "bare"),
         "ours/textbook": ("ours", "textbook"),
         "with dead/without": ("ours, dead rows", "ours, no dead rows"),
+        "one hop/none": ("ours, one hop", "ours, no hop"),
+        "two hops/none": ("ours, two hops", "ours, no hop"),
     }
     return {
         name: {p: latency[one][p] / latency[other][p] for p in latency[one]}

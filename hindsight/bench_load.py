@@ -38,8 +38,9 @@ _INDEX = (
 )
 _WARM = """
     SELECT pg_prewarm(c.oid) FROM pg_class AS c
-    WHERE c.oid = 'hindsight.memory'::regclass
-       OR c.oid IN (SELECT i.indexrelid FROM pg_index AS i WHERE i.indrelid = 'hindsight.memory'::regclass)
+    WHERE c.oid IN ('hindsight.memory'::regclass, 'hindsight.link'::regclass)
+       OR c.oid IN (SELECT i.indexrelid FROM pg_index AS i
+                    WHERE i.indrelid IN ('hindsight.memory'::regclass, 'hindsight.link'::regclass))
 """
 _SIZES = """
     SELECT 'table', pg_table_size('hindsight.memory')

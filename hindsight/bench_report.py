@@ -22,6 +22,9 @@ _NAMES = {
     "round trip": "a round trip that does nothing",
     "ours, dead rows": "recall, with the dead rows",
     "ours, no dead rows": "recall, without them, in turn with it",
+    "ours, no hop": "recall that follows no links",
+    "ours, one hop": "one, in turn with it",
+    "ours, two hops": "two, in turn with it",
 }
 
 
@@ -31,6 +34,7 @@ def lines(report: Report) -> Iterator[RenderableType]:
         f"{report.memories} memories, {report.queries} queries, one connection; PostgreSQL {report.postgresql}, "
         f"pgvector {report.pgvector}, {report.cores} cores"
         + (f"; then {report.dead_rows} dead rows more" if report.dead_rows else "")
+        + (f"; then {report.links} links" if report.links else "")
     )
     yield _table("milliseconds", {_NAMES[name]: times for name, times in report.latency.items()})
     yield _table("ratio", report.ratios)

@@ -77,6 +77,7 @@ _TEXTS = {
 }
 _NEEDED = {"bank", "memory_id", "from_id", "to_id", "memory_ids", "message", "role", "finding"}
 _NEEDED_BY = {
+    "entity": {"name"},
     "store": {"content"},
     **{name: {"session_id", "claim"} for name in ("extend_claim", "release_session")},
     "grant_access": {"principal", "rights"},
@@ -124,6 +125,7 @@ _WHOLE_NUMBERS = {
     "completion_tokens",
     "failures",
     "budget",
+    "max_hops",
 }
 _FLAGS = {"include_pending", "dry_run", "is_ending", "take_over", "without_failed"}
 _JSON = ("metadata", "tool_calls", "aliases", "turns", "before", "memories", "value", "patterns", "files")

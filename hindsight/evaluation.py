@@ -77,12 +77,13 @@ def evaluate(
     channels: Iterable[Channel] | None = None,
     *,
     as_turns: bool = False,
+    hops: int | None = None,
 ) -> Report:
     """Loads each corpus into a bank of its own, named eval-…, and asks its questions.
 
     Decay and type weights are neutral there, and no threshold cuts. channels: None means every one that the client's
     embedding model, or the lack of one, allows. as_turns: the passages are logged as turns of their sessions, which a
-    worker distils verbatim. Raises InvalidArgument for a channel that the model does not allow.
+    worker distils verbatim. hops: recall's. Raises InvalidArgument for a channel that the model does not allow.
     """
     asked = _measurable(channels, client.embedder)
     run = f"eval-{uuid.uuid4().hex[:6]}"
@@ -107,9 +108,11 @@ def evaluate(
                 passages[memory_id] |= {passage_id}
                 progress.advance(storing)
             client.maintain(bank)
+            while client.refresh_links(bank):
+                pass
             for question in corpus.questions:
                 embedding = client.embedder.query(question.text) if client.embedder else None
-                for channel, (ranked, seconds) in _ask(connection, bank, question.text, embedding, asked).items():
+                for channel, (ranked, seconds) in _ask(connection, bank, question.text, embedding, asked, hops).items():
                     outcomes[channel].append((question, [passages[memory] for memory in ranked]))
                     times[channel].append(seconds)
                 progress.advance(asking)
@@ -215,25 +218,32 @@ def _distil(client: Hindsight, bank: str, corpus: Corpus, url: str, settings: Se
 
 
 def _ask(
-    connection: Connection, bank: str, query: str, embedding: Sequence[float] | None, channels: Sequence[Channel]
+    connection: Connection,
+    bank: str,
+    query: str,
+    embedding: Sequence[float] | None,
+    channels: Sequence[Channel],
+    hops: int | None,
 ) -> Mapping[Channel, tuple[list[UUID], float]]:
     """What each channel finds, best first, with the seconds that it took."""
     asked = vector(embedding)
     found: dict[Channel, tuple[list[UUID], float]] = {}
     if {"vector", "rrf"} & set(channels):
-        found["vector"] = _timed_recall(connection, bank, "", asked)
+        found["vector"] = _timed_recall(connection, bank, "", asked, hops)
     if {"words", "rrf"} & set(channels):
-        found["words"] = _timed_recall(connection, bank, query, None)
+        found["words"] = _timed_recall(connection, bank, query, None, hops)
     if "rrf" in channels:
         (by_meaning, one), (by_words, other) = found["vector"], found["words"]
         found["rrf"] = reciprocal_rank_fusion([by_meaning, by_words]), one + other
     if "ours" in channels:
-        found["ours"] = _timed_recall(connection, bank, query, asked)
+        found["ours"] = _timed_recall(connection, bank, query, asked, hops)
     return {channel: found[channel] for channel in channels}
 
 
-def _timed_recall(connection: Connection, bank: str, query: str, embedding: str | None) -> tuple[list[UUID], float]:
-    given = {"bank": bank, "query": query, "embedding": embedding, "top_k": TOP_K, "min_score": 0}
+def _timed_recall(
+    connection: Connection, bank: str, query: str, embedding: str | None, hops: int | None
+) -> tuple[list[UUID], float]:
+    given = {"bank": bank, "query": query, "embedding": embedding, "top_k": TOP_K, "min_score": 0, "hops": hops}
     statement, parameters = call("recall", given)
     started = time.perf_counter()
     rows = connection.execute(statement, parameters).mappings().all()

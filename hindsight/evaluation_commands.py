@@ -57,6 +57,9 @@ def eval_recall(
     as_turns: Annotated[
         bool, Parameter(help="Log the passages as turns, and let a worker distil them verbatim, instead of storing.")
     ] = False,
+    hops: Annotated[
+        int | None, Parameter(help="Links that recall follows one after the other: 0, 1 or 2; 1 by default.")
+    ] = None,
     model: Annotated[
         str | None, Parameter(help="Of conversations: ask this language model, not the rules; HINDSIGHT_LLM_….")
     ] = None,
@@ -73,14 +76,14 @@ def eval_recall(
     """
     run = _Run(file, cache, here, as_json, model)
     if format in _LABELLED:
-        if channels or as_turns:
-            raise InvalidArgument(f"{format} have no channels and no turns", hint="Leave the options out")
+        if channels or as_turns or hops is not None:
+            raise InvalidArgument(f"{format} have no channels, turns and hops", hint="Leave the options out")
         _LABELLED[cast(Labelled, format)](run)
         return
     corpora = read_corpora(file, cast(Format, format))
     settings = load_settings()
     with run.client() as (url, client):
-        report = evaluate(corpora, client, url, settings, channels, as_turns=as_turns)
+        report = evaluate(corpora, client, url, settings, channels, as_turns=as_turns, hops=hops)
     heading = f"{report.memories} memories, {report.questions} questions, {report.model or 'no embedding model'}"
     timing = f"one question is embedded in {report.embedding_ms:.1f} ms (median)" if report.embedding_ms else ""
     show(as_json, report.as_dict(), heading, quality_table(report.quality, report.sql_ms), timing)

@@ -28,6 +28,9 @@ def bench_recall(
     dead_rows: Annotated[
         int, Parameter(help="Superseded and forgotten memories to add, then measure again.", validator=Number(gte=0))
     ] = 0,
+    links: Annotated[
+        int, Parameter(help="Links to make at random, then measure recall along them.", validator=Number(gte=0))
+    ] = 0,
     curve: Annotated[
         bool, Parameter(help="Instead: what HNSW's m, ef_construction and ef_search find, and how long they take.")
     ] = False,
@@ -66,7 +69,7 @@ def bench_recall(
     if texts and len(texts) < memories:
         note(f"{file} holds {len(texts)} distinct texts: measuring with as many memories")
     with throwaway_database("bench", bench.SERVER, keep) as (url, _):
-        report = bench.bench(url, memories, queries, texts, dead_rows)
+        report = bench.bench(url, memories, queries, texts, dead_rows, links)
     if plot:
         bench_report.plot(report, plot)
     show(as_json, report.as_dict(), *bench_report.lines(report))

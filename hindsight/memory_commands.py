@@ -105,7 +105,7 @@ def recall(
     metadata: Annotated[str | None, Parameter(help='Metadata, by value or compared: {"year": {"$gte": 2020}}.')] = None,
     min_confidence: Annotated[float | None, Parameter(help="0 to 1; at least this sure.")] = None,
     min_score: Annotated[float | None, Parameter(help="0 to 1; by default, what is relevant.")] = None,
-    hops: Annotated[int | None, Parameter(help="0 does not follow links; 1 by default.")] = None,
+    hops: Annotated[int | None, Parameter(help="Links to follow one after the other: 0, 1 or 2; 1 by default.")] = None,
     diversity: Annotated[float | None, Parameter(help="0 to 1; passes over what repeats better results.")] = None,
     include_pending: Annotated[bool, Parameter(help="Also what is not believed yet.")] = False,
     as_of: Annotated[str | None, Parameter(help=f"What was believed at that moment. {SAID}")] = None,

@@ -205,6 +205,12 @@ class Bank(Base):
     maintained_at: Mapped[datetime | None] = mapped_column(
         Timestamp, comment="When a worker last began to maintain it."
     )
+    linked_to: Mapped[datetime | None] = mapped_column(
+        Timestamp, comment="Memories that changed until then have their automatic links."
+    )
+    link_round: Mapped[uuid.UUID | None] = mapped_column(
+        Uuid, comment="The memory up to which all links were looked over, in the round that is on; NULL: none is."
+    )
     audited_at: Mapped[datetime | None] = mapped_column(Timestamp, comment="When a worker last began to audit it.")
     reflected_at: Mapped[datetime | None] = mapped_column(
         Timestamp, comment="When a worker last began to reflect on it."
@@ -695,8 +701,8 @@ class Link(Base):
             unique=True,
             postgresql_where=text("removed_at IS NULL"),
         ),
-        Index("link_from_idx", "bank_id", "from_id"),
-        Index("link_to_idx", "bank_id", "to_id"),
+        Index("link_from_idx", "bank_id", "from_id", "weight"),
+        Index("link_to_idx", "bank_id", "to_id", "weight"),
         {"comment": "Typed, weighted, directed edges between memories: the association layer."},
     )
 
@@ -705,11 +711,56 @@ class Link(Base):
     from_id: Mapped[uuid.UUID] = mapped_column(Uuid)
     to_id: Mapped[uuid.UUID] = mapped_column(Uuid)
     relation: Mapped[str] = mapped_column(
-        Text, comment="related, causes, solves, part_of, contradicts, evolved_into, derived_from, or a user's own."
+        Text,
+        comment="related, causes, solves, part_of, contradicts, evolved_into, derived_from, or a user's own; "
+        "same_entity and similar of automatic ones.",
     )
     weight: Mapped[float] = mapped_column(Double, comment="Strength, 0 to 1.")
+    is_automatic: Mapped[bool] = mapped_column(
+        Boolean,
+        server_default=text("false"),
+        comment="Made by maintain, which takes it away when there are better ones; what somebody linked stays.",
+    )
     created_at: Mapped[datetime] = mapped_column(Timestamp, server_default=text("clock_timestamp()"))
     removed_at: Mapped[datetime | None] = mapped_column(Timestamp, comment="When it was taken away; NULL: it holds.")
+
+
+class Entity(Base):
+    __tablename__ = "entity"
+    __table_args__ = (
+        ForeignKeyConstraint(["bank_id"], ["hindsight.bank.bank_id"], name="entity_bank_id_fkey"),
+        Index("entity_memories_idx", "bank_id", "memories"),
+        {"comment": "What the live memories of a bank name, as maintain counted it last."},
+    )
+
+    bank_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    key: Mapped[str] = mapped_column(Text, primary_key=True, comment="The name, whatever its case and width.")
+    name: Mapped[str] = mapped_column(Text, comment="As most memories spell it.")
+    kind: Mapped[str] = mapped_column(Text, comment="name, identifier, quantity or term.")
+    memories: Mapped[int] = mapped_column(
+        Integer, comment="How many live memories name it so; those that name it by an alias count there."
+    )
+
+
+class EntityAlias(Base):
+    __tablename__ = "entity_alias"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["bank_id", "memory_id"],
+            ["hindsight.memory.bank_id", "hindsight.memory.memory_id"],
+            name="entity_alias_memory_fkey",
+        ),
+        Index("entity_alias_key_idx", "bank_id", "key"),
+        {"comment": "Names that memories say are of one thing, either way; they count as long as the memory is live."},
+    )
+
+    bank_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    memory_id: Mapped[uuid.UUID] = mapped_column(Uuid, primary_key=True, comment="The memory that says so.")
+    key: Mapped[str] = mapped_column(Text, primary_key=True, comment="A name, whatever its case and width.")
+    other_key: Mapped[str] = mapped_column(
+        Text, primary_key=True, comment="The other name, whatever its case and width."
+    )
+    other_name: Mapped[str] = mapped_column(Text, comment="The other name, as the memory spells it.")
 
 
 class Event(Base):

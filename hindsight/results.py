@@ -33,7 +33,8 @@ class Recalled:
     similarity is the noisy-OR of `semantic` (None without an embedding), `lexical` and `activation` (what comes from
     linked memories). `channels` found it: vector, text, entity, slot, recency, links, session, pending.
     `completed_at`: when a todo was done. `valid_to`: until when it was true, of a value that another has followed.
-    `pending_reason`: why it is not believed yet. `linked_from`: the memory that most of the activation comes from.
+    `pending_reason`: why it is not believed yet. `linked_from`: the memory that most of the activation comes from, by
+    the `relation` (same_session for what was said beside it); `path`: the memories on the way there, of two hops two.
     `disputed_by`: the memories that contradict it, and outweigh it.
     `relevance`: what a reranking endpoint gave it, on its model's scale; None without one. It makes the order then, and
     leaves the score as it is.
@@ -64,6 +65,8 @@ class Recalled:
     valid_to: datetime | None
     pending_reason: str | None
     linked_from: UUID | None
+    relation: str | None
+    path: list[UUID] | None
     disputed_by: list[UUID]
     relevance: float | None = None
 
@@ -78,7 +81,10 @@ class Recollection(list[Recalled]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbour:
-    """A memory that another is linked with. direction: "to" (the link goes to it) or "from"; weight in [0, 1]."""
+    """A memory that another is linked with. direction: "to" (the link goes to it) or "from"; weight in [0, 1].
+
+    is_automatic: made by the database (same_entity, similar), and not by somebody.
+    """
 
     memory_id: UUID
     direction: str
@@ -87,6 +93,53 @@ class Neighbour:
     content: str
     type: str
     linked_at: datetime
+    is_automatic: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A memory on the way from one to another, step 0 the first. The link that leads to it is None there.
+
+    direction: "to" (the link goes to it) or "from".
+    """
+
+    step: int
+    memory_id: UUID
+    content: str
+    type: str
+    relation: str | None
+    direction: str | None
+    weight: float | None
+    is_automatic: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """What a bank knows of an entity. kind: name, identifier, quantity, term. `names`: spellings and aliases.
+
+    memories: how many live memories name it. `latest` and `important`: five of them each. `linked`: the ten entities
+    that are named with it most often.
+    """
+
+    entity: str
+    kind: str
+    names: list[str]
+    memories: int
+    first_at: datetime
+    last_at: datetime
+    latest: list[UUID]
+    important: list[UUID]
+    linked: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownEntity:
+    """An entity that memories of a bank name, as `maintain` counted them last."""
+
+    entity: str
+    kind: str
+    names: list[str]
+    memories: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

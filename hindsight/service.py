@@ -246,8 +246,8 @@ class MemoryService(ConversationService):
         hops: Annotated[
             Whole,
             Field(
-                description="1 also follows links between memories, 0 does not; 1 if left out.",
-                json_schema_extra={"minimum": 0, "maximum": 1},
+                description="1 also follows links between memories, 2 two in a row, 0 none; 1 if left out.",
+                json_schema_extra={"minimum": 0, "maximum": 2},
             ),
         ] = None,
         diversity: Annotated[

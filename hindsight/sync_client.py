@@ -29,14 +29,17 @@ from hindsight.model_endpoint import EndpointFailure
 from hindsight.results import (
     Change,
     Context,
+    Entity,
     Event,
     Forgotten,
+    KnownEntity,
     Matched,
     Memory,
     Neighbour,
     RecallAdvice,
     Recalled,
     Recollection,
+    Step,
     Stored,
 )
 from hindsight.sync_conversations import Conversations
@@ -143,7 +146,8 @@ class Hindsight(Conversations):
         since, until: when it was said, else stored; a day as `until` is meant whole.
         metadata: contains these values, or compares: {"year": {"$gte": 2020}, "status": {"$in": ["open"]}}.
         min_confidence, min_score: in [0, 1]; a min_score takes the place of the default threshold of relevance.
-        hops: 1 (the default) follows links, 0 does not. diversity: in [0, 1]; above 0 passes over repetition.
+        hops: 1 (the default) follows links, 2 also links of what is linked, 0 none.
+        diversity: in [0, 1]; above 0 passes over repetition.
         include_pending: also what is not believed yet. as_of: what was believed at that moment. valid_at: what was true
         then, as it is known now: of a value with a history the one that held.
         rerank: let the reranker order what was found; rewrite: let the language model add queries, which `context`, the
@@ -354,6 +358,24 @@ class Hindsight(Conversations):
         given = {"from_id": from_id, "to_id": to_id, "relation": relation}
         return cast(int, self._value("unlink", bank=bank, **given))
 
-    def neighbours(self, bank: str, memory_id: UUID | str) -> list[Neighbour]:
-        """The live memories that a memory is linked with, in either direction, the heaviest link first."""
-        return self._rows(Neighbour, "neighbours", bank=bank, memory_id=memory_id)
+    def neighbours(self, bank: str, memory_id: UUID | str, most: int = 100) -> list[Neighbour]:
+        """The live memories that a memory is linked with, either way: what somebody linked first, then the heaviest."""
+        return self._rows(Neighbour, "neighbours", bank=bank, memory_id=memory_id, most=most)
+
+    def path(self, bank: str, from_id: UUID | str, to_id: UUID | str, max_hops: int = 4) -> list[Step]:
+        """The shortest way along at most `max_hops` links (1 to 6) from one memory to another; empty: there is none."""
+        given = {"from_id": from_id, "to_id": to_id, "max_hops": max_hops}
+        return self._rows(Step, "path", bank=bank, **given)
+
+    def refresh_links(self, bank: str, most: int = 500) -> int:
+        """Links new memories with what shares an entity or a meaning, as `maintain` does. 0: nothing is new."""
+        return cast(int, self._value("refresh_links", bank=bank, most=most))
+
+    def entity(self, bank: str, name: str) -> Entity | None:
+        """What the bank knows of an entity, by any of its names; None: nothing names it."""
+        rows = self._rows(Entity, "entity", bank=bank, name=name)
+        return rows[0] if rows else None
+
+    def known_entities(self, bank: str, most: int = 100, kinds: Labels | None = None) -> list[KnownEntity]:
+        """The entities that most memories name, as `maintain` counted them. kinds: name, identifier, quantity, term."""
+        return self._rows(KnownEntity, "known_entities", bank=bank, most=most, kinds=kinds)

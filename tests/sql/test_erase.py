@@ -378,6 +378,7 @@ class TestErasingABank:
         """A bank with rows in every table that has banks in it; returns its id."""
         bank_id: int = db.one("create_bank", bank=name, description=f"of {mark}")["create_bank"]
         first = store(db, name, f"{mark} 的端口是 22", session_id=mark, tags=[mark], embedding="[1,0,0]", model=toy)
+        store(db, name, f"{mark} speaks of Kubernetes (K8s)", embedding="[0,1,0]", model=toy)
         second = store(db, name, f"{mark} likes tea", slot=mark, entities=[mark])
         db.call("update_memory", bank=name, memory_id=second, content=f"{mark} likes coffee")
         db.call("link", bank=name, from_id=first, to_id=second, relation=mark)
@@ -425,7 +426,7 @@ class TestErasingABank:
         assert self.rows_of(db, bank_id) == set()
         assert places(db, "zanzibar", "爱丽丝", "private") == set()
         assert set(counts) == every | {"not erased, to be looked through: old.jsonl.gz"}
-        assert (counts["memory"], counts["turn"], counts["bank"]) == (3, 1, 1)
+        assert (counts["memory"], counts["turn"], counts["bank"]) == (4, 1, 1)
         assert of_other == {
             table: db.rows(f"SELECT * FROM hindsight.{table} WHERE bank_id = %s", (other_id,)) for table in every
         }
@@ -542,4 +543,5 @@ def test_nothing_but_erasure_removes_what_was_remembered(db: Database) -> None:
         ("revoke_access", "access"), ("_count_words", "word_statistics"), ("cache_embedding", "query_embedding"),
         ("set_tags", "tag_alias"), ("set_embeddings", "next_embedding"), ("settle_embeddings", "next_embedding"),
         ("cancel_reembedding", "next_embedding"), ("working_set", "working_value"), ("_clear_desks", "working_value"),
+        ("_associate", "link"), ("_note_aliases", "entity_alias"), ("_count_entities", "entity"),
     }  # fmt: skip

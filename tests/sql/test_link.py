@@ -172,7 +172,7 @@ class TestWhatIsSaidSideBySide:
         found = db.call("recall", bank=session, query="flat by the river in Leipzig", min_score=0)
         by_content = {row["content"]: row for row in found}
         assert found[0]["content"] == "To a flat by the river in Leipzig"
-        assert by_content["Oh, where to?"]["activation"] == pytest.approx(0.2 * found[0]["lexical"], rel=0.01)
+        assert by_content["Oh, where to?"]["activation"] == pytest.approx(0.1 * found[0]["lexical"], rel=0.01)
         assert by_content["Nice!"]["activation"] == pytest.approx(0.1 * found[0]["lexical"], rel=0.01)
         assert "Oh, where to go?" not in by_content or by_content["Oh, where to go?"]["activation"] == 0
 

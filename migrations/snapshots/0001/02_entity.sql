@@ -89,3 +89,17 @@ END
 $$;
 COMMENT ON FUNCTION hindsight.entities(text) IS
   'What a text names: names in Latin script, identifiers, numbers with units, quoted terms and titles; by rules.';
+
+-- entity_kind: what kind of thing a name names, by its form: quantity (8 GB, 30 分钟), identifier (ERR-7731, v1.2.3, user_id, /etc/hosts,
+-- foo@example.org), name (Alice, New York, MySQL), or term (what was quoted, or has no capital: 汇率).
+CREATE OR REPLACE FUNCTION hindsight.entity_kind(name text)
+  RETURNS text
+  LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN CASE
+  WHEN name ~ '^[0-9]+([.,][0-9]+)*\s?([A-Za-z]{1,7}|[%°][CF]?|km/h|[\u3400-\u9fff]{1,2})$' THEN 'quantity'
+  WHEN name ~ '^\S*([0-9_@/#+]|[a-z]\.[a-z])\S*$' THEN 'identifier'
+  WHEN name ~ '[A-Z\u00c0-\u00de]' THEN 'name'
+  ELSE 'term'
+END;
+COMMENT ON FUNCTION hindsight.entity_kind(text) IS
+  'What kind of thing a name names, by its form: quantity, identifier, name or term.';

@@ -108,22 +108,8 @@ CREATE OR REPLACE FUNCTION hindsight._same_meaning(opened hindsight.bank, used h
 AS $$
 DECLARE
   stands_beside constant boolean := hindsight._stands_beside(opened, used.model_id);
-  near uuid[];
+  near constant uuid[] := hindsight._nearest(opened, used, fresh.embedding, used.merge_threshold);
 BEGIN
-  IF opened.documents IS NULL
-     AND NOT EXISTS (SELECT FROM hindsight.live_memory AS m WHERE m.bank_id = opened.bank_id OFFSET hindsight._exact_limit()) THEN
-    near := ARRAY(SELECT n.memory_id
-                  FROM (SELECT m.memory_id,
-                               hindsight._embedding_by(used.model_id, stands_beside, m.bank_id, m.memory_id, m.digest, m.model_id, m.embedding)
-                               <=> fresh.embedding AS distance
-                        FROM hindsight.current_memory AS m
-                        WHERE m.bank_id = opened.bank_id AND (m.model_id = used.model_id OR stands_beside)) AS n
-                  WHERE 1 - n.distance >= used.merge_threshold
-                  ORDER BY n.distance LIMIT 20);
-  ELSE
-    near := hindsight._search_by_meaning(opened, pg_catalog.statement_timestamp(), NULL, 20, fresh.embedding, used)
-            || hindsight._pending(opened.bank_id, pg_catalog.statement_timestamp(), NULL);
-  END IF;
   RETURN (
     SELECT m.memory_id
     FROM hindsight.current_memory AS m

@@ -91,6 +91,13 @@ BEGIN
     DELETE FROM link AS l WHERE l.bank_id = opened.bank_id AND (l.from_id = ANY (gone) OR l.to_id = ANY (gone)) RETURNING 1
   ), recalls AS (
     DELETE FROM memory_use AS u WHERE u.bank_id = opened.bank_id AND u.memory_id = ANY (gone) RETURNING 1
+  ), aliases AS (
+    DELETE FROM entity_alias AS a WHERE a.bank_id = opened.bank_id AND a.memory_id = ANY (gone)
+  ), named AS ( -- maintain counts what others still name
+    DELETE FROM entity AS e
+      WHERE e.bank_id = opened.bank_id
+        AND e.key IN (SELECT _entity_key(n) FROM memory AS m CROSS JOIN LATERAL unnest(m.entities) AS n
+                      WHERE m.bank_id = opened.bank_id AND m.memory_id = ANY (gone))
   ), sources AS (
     DELETE FROM memory_turn AS c WHERE c.bank_id = opened.bank_id AND c.memory_id = ANY (gone)
   ), events AS (
@@ -215,7 +222,7 @@ BEGIN
   DELETE FROM query_embedding AS q USING access AS a WHERE a.bank_id = opened.bank_id AND q.principal = a.principal;
   SELECT array_agg(a.what) AS what, array_agg(a.turns) AS turns INTO archives FROM _archives(opened.bank_id) AS a;
   -- What refers to another table goes before it.
-  FOREACH erased IN ARRAY ARRAY['memory_use', 'memory_turn', 'memory_version', 'next_embedding', 'link', 'memory', 'turn', 'turn_archive',
+  FOREACH erased IN ARRAY ARRAY['memory_use', 'memory_turn', 'memory_version', 'next_embedding', 'link', 'entity_alias', 'entity', 'memory', 'turn', 'turn_archive',
                                 'session_archive', 'working_value', 'session', 'word_statistics', 'model_usage', 'tag_alias', 'bank_type', 'event_seal', 'event', 'access', 'bank'] LOOP
     EXECUTE format('DELETE FROM hindsight.%I WHERE bank_id = $1', erased) USING opened.bank_id;
     GET DIAGNOSTICS rows_erased = ROW_COUNT;

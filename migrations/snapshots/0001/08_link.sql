@@ -27,7 +27,7 @@ BEGIN
   PERFORM pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('hindsight.link', opened.bank_id)); -- no link is made twice
   SELECT l.* INTO held FROM hindsight.link AS l
     WHERE l.bank_id = opened.bank_id AND l.from_id = source_id AND l.to_id = target_id AND l.relation = _link.relation AND l.removed_at IS NULL;
-  IF held.weight = _link.weight THEN
+  IF held.weight = _link.weight AND NOT held.is_automatic THEN
     RETURN false;
   END IF;
   at := pg_catalog.clock_timestamp();
@@ -108,9 +108,9 @@ CREATE OR REPLACE FUNCTION hindsight._record_link(
 RETURN hindsight._leave_event(
   bank_id, action, from_id, NULL, NULL, pg_catalog.jsonb_build_object('to_id', to_id, 'relation', relation, 'weight', weight));
 
--- neighbours: the live memories that a memory is linked with, in either direction, the heaviest link first.
--- direction: 'to' (the link goes to it), or 'from'. Raises HM001, HM002.
-CREATE OR REPLACE FUNCTION hindsight.neighbours(bank text, memory_id uuid)
+-- neighbours: the live memories that a memory is linked with, in either direction, at most so many: what somebody linked first, then the
+-- heaviest link. direction: 'to' (the link goes to it), or 'from'. Raises HM001, HM002, HM003, HM004.
+CREATE OR REPLACE FUNCTION hindsight.neighbours(bank text, memory_id uuid, most integer DEFAULT 100)
   RETURNS SETOF hindsight.neighbour
   LANGUAGE plpgsql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, hindsight, public, pg_temp
@@ -121,20 +121,22 @@ DECLARE
   opened constant hindsight.bank := _open_bank(bank, 'reader');
   centre constant uuid := neighbours.memory_id;
 BEGIN
+  PERFORM _check_most(neighbours.most);
   IF NOT EXISTS (SELECT FROM memory AS m WHERE m.bank_id = opened.bank_id AND m.memory_id = centre AND m.deleted_at IS NULL) THEN
     PERFORM _raise_unknown_memory(bank, centre);
   END IF;
   RETURN QUERY
-    SELECT m.memory_id, e.direction, e.relation, e.weight, m.content, m.type, e.created_at
-    FROM (SELECT l.to_id AS other, 'to' AS direction, l.relation, l.weight, l.created_at FROM link AS l
+    SELECT m.memory_id, e.direction, e.relation, e.weight, m.content, m.type, e.created_at, e.is_automatic
+    FROM (SELECT l.to_id AS other, 'to' AS direction, l.relation, l.weight, l.created_at, l.is_automatic FROM link AS l
           WHERE l.bank_id = opened.bank_id AND l.from_id = centre AND l.removed_at IS NULL
           UNION ALL
-          SELECT l.from_id, 'from', l.relation, l.weight, l.created_at FROM link AS l
+          SELECT l.from_id, 'from', l.relation, l.weight, l.created_at, l.is_automatic FROM link AS l
           WHERE l.bank_id = opened.bank_id AND l.to_id = centre AND l.removed_at IS NULL) AS e
     JOIN live_memory AS m ON m.bank_id = opened.bank_id AND m.memory_id = e.other
     WHERE m.expires_at IS NULL OR m.expires_at > statement_timestamp()
-    ORDER BY e.weight DESC, e.created_at DESC;
+    ORDER BY e.is_automatic, e.weight DESC, e.created_at DESC
+    LIMIT neighbours.most;
 END
 $$;
-COMMENT ON FUNCTION hindsight.neighbours(text, uuid) IS
-  'The live memories that a memory is linked with, in either direction, the heaviest link first.';
+COMMENT ON FUNCTION hindsight.neighbours(text, uuid, integer) IS
+  'The live memories that a memory is linked with, in either direction; what somebody linked first, then the heaviest link.';

@@ -47,7 +47,8 @@ $$;
 -- Filters: types; tags (any of), all_tags, no_tags; since and until (when it was said, else stored); session_id; entities (any
 -- of); metadata (contains, or compares: _metadata_filter); min_confidence. as_of answers from what was believed at that moment,
 -- valid_at from what was true then, as it is known now: the values that another has followed since as well.
--- hops: 1 follows links and neighbours in the session, 0 does not. diversity: 0 takes the best; up to 1 passes over what
+-- hops: 1 follows links and neighbours in the session, 2 links of what is linked as well, 0 none. What a link brings up is relevant
+-- as far as the memory is that it comes from, and is worth what its own confidence is: links carry no trust. diversity: 0 takes the best; up to 1 passes over what
 -- resembles better results (maximal marginal relevance, Carbonell and Goldstein 1998). queries, each with its embedding in
 -- embeddings: asked as well, and a memory counts by the query that it answers best.
 -- Of the eight best, what more trusted ones or the majority of the others contradict is disputed_by those, and weighs half.
@@ -100,6 +101,8 @@ DECLARE
   by_recency uuid[];
   by_review uuid[];
   edges _edge[];
+  further _edge[]; -- of the second hop
+  seeds uuid[];
   found_rows recalled[];
   picked uuid[];
   exact_digest bytea;
@@ -190,7 +193,13 @@ BEGIN
     END IF;
   END IF;
   IF coalesce(recall.hops, 1) > 0 AND (asks_words OR asked IS NOT NULL) THEN
-    edges := _linked(opened.bank_id, moment, by_meaning[:10] || by_words[:10]);
+    seeds := ARRAY(SELECT s.memory_id FROM unnest(by_meaning[:10], by_words[:10]) WITH ORDINALITY AS c(by_meaning, by_words, place)
+                   CROSS JOIN LATERAL unnest(ARRAY[c.by_meaning, c.by_words]) AS s(memory_id)
+                   WHERE s.memory_id IS NOT NULL GROUP BY s.memory_id ORDER BY min(c.place));
+    edges := _linked(opened.bank_id, moment, seeds);
+    IF recall.hops > 1 THEN
+      further := _linked_further(opened.bank_id, moment, seeds, edges);
+    END IF;
   END IF;
 
   RETURN QUERY
@@ -214,7 +223,7 @@ BEGIN
       CROSS JOIN LATERAL _match(m.document, finder, words, idf, prefixes, average_length) AS match
       JOIN memory_type AS t ON t.type = m.type
       LEFT JOIN bank_type AS b ON b.bank_id = opened.bank_id AND b.type = m.type
-      WHERE m.memory_id = ANY (by_meaning || by_words || by_recency || by_review || ARRAY(SELECT e.child_id FROM unnest(edges) AS e))
+      WHERE m.memory_id = ANY (by_meaning || by_words || by_recency || by_review || ARRAY(SELECT e.child_id FROM unnest(edges || further) AS e))
         AND _passes(m.type, m.tags, coalesce(m.occurred_at, m.created_at), m.session_id, m.entities, m.confidence, m.metadata, filter)
     ),
     own AS MATERIALIZED (
@@ -225,15 +234,30 @@ BEGIN
                 END AS is_relevant
       FROM part AS p CROSS JOIN LATERAL (SELECT similarity(p.semantic, p.lexical)) AS s(similarity)
     ),
-    activated AS MATERIALIZED ( -- noisy-OR over the edges; the relation of two neighbours in a session is NULL, and too weak to recall
-      SELECT e.child_id, 1 - exp(sum(ln(1 - least(o.similarity * e.weight, 0.999)))) AS activation,
-             (array_agg(e.parent_id ORDER BY o.similarity * e.weight DESC))[1] AS linked_from,
-             bool_or(e.relation IS NOT NULL) AS is_linked, bool_or(e.relation IS NOT NULL AND o.is_relevant) AS is_relevant
+    lit AS MATERIALIZED ( -- each edge, with what comes along it
+      SELECT e.child_id, e.parent_id, e.relation, e.relation <> 'same_session' AS is_link, o.similarity * e.weight AS activation,
+             o.is_relevant, ARRAY[e.parent_id] AS path
       FROM unnest(edges) AS e JOIN own AS o ON o.memory_id = e.parent_id
+    ),
+    lit_further AS MATERIALIZED ( -- nothing without the second hop
+      SELECT e.child_id, e.parent_id, e.relation, true AS is_link,
+             similarity(o.similarity, 0, 1 - exp(sum(ln(1 - least(l.activation, 0.999))))) * e.weight AS activation,
+             o.is_relevant OR bool_or(l.is_relevant AND l.is_link) AS is_relevant,
+             ARRAY[(array_agg(l.parent_id ORDER BY l.activation DESC) FILTER (WHERE l.is_link))[1], e.parent_id] AS path
+      FROM unnest(further) AS e JOIN own AS o ON o.memory_id = e.parent_id JOIN lit AS l ON l.child_id = e.parent_id
+      GROUP BY e.child_id, e.parent_id, e.relation, e.weight, o.similarity, o.is_relevant
+    ),
+    activated AS MATERIALIZED ( -- noisy-OR over the edges; neighbours in a session are too weak to recall one another
+      SELECT e.child_id, 1 - exp(sum(ln(1 - least(e.activation, 0.999)))) AS activation,
+             (array_agg(e.parent_id ORDER BY e.activation DESC))[1] AS linked_from,
+             (array_agg(e.relation ORDER BY e.activation DESC))[1] AS relation,
+             (array_agg(e.path::text ORDER BY e.activation DESC))[1]::uuid[] AS path, -- arrays of two lengths can't be aggregated
+             bool_or(e.is_link) AS is_linked, bool_or(e.is_link AND e.is_relevant) AS is_relevant
+      FROM (SELECT * FROM lit UNION ALL SELECT * FROM lit_further) AS e
       GROUP BY e.child_id
     ),
     scored AS MATERIALIZED (
-      SELECT p.*, s.similarity, coalesce(a.activation, 0) AS activation, a.linked_from, a.is_linked,
+      SELECT p.*, s.similarity, coalesce(a.activation, 0) AS activation, a.linked_from, a.relation, a.path, a.is_linked,
              _product(s.similarity, p.confidence, p.decay, p.weight) AS score, o.is_relevant OR coalesce(a.is_relevant, false) AS is_relevant
       FROM part AS p
       JOIN own AS o ON o.memory_id = p.memory_id
@@ -268,7 +292,7 @@ BEGIN
                               CASE WHEN r.is_linked THEN 'links' WHEN r.activation > 0 THEN 'session' END,
                               CASE WHEN r.memory_id = ANY (by_review) THEN 'pending' END], NULL),
            r.tags, r.entities, r.slot, r.session_id, r.source, r.metadata, r.occurred_at, r.created_at, r.confirmed_at,
-           r.completed_at, r.valid_to, r.pending_reason, r.linked_from, coalesce(r.disputed_by, '{}')
+           r.completed_at, r.valid_to, r.pending_reason, r.linked_from, r.relation, r.path, coalesce(r.disputed_by, '{}')
     FROM ranked AS r
     ORDER BY r.score * r.standing DESC, r.confirmed_at DESC, r.memory_id;
 END

@@ -90,7 +90,7 @@ BEGIN
   PERFORM hindsight._change('merged', kept, united, pg_catalog.format('audit: memory %s says the same', gone.memory_id));
   FOR edge IN
     SELECT l.* FROM hindsight.link AS l
-    WHERE l.bank_id = opened.bank_id AND l.removed_at IS NULL
+    WHERE l.bank_id = opened.bank_id AND l.removed_at IS NULL AND NOT l.is_automatic
       AND gone.memory_id IN (l.from_id, l.to_id) AND kept.memory_id NOT IN (l.from_id, l.to_id)
       AND EXISTS (SELECT FROM hindsight.memory AS m WHERE m.bank_id = l.bank_id AND m.deleted_at IS NULL
                   AND m.memory_id = CASE WHEN l.from_id = gone.memory_id THEN l.to_id ELSE l.from_id END)
