@@ -22,14 +22,24 @@ BEGIN
       WHERE l.bank_id = of_bank AND l.from_id = ANY (ids) AND l.to_id = ANY (ids) AND l.removed_at IS NULL
         AND l.relation = 'contradicts'
     ),
-    pair AS MATERIALIZED (
-      SELECT one.memory_id AS one_id, other.memory_id AS other_id
-      FROM candidate AS one JOIN candidate AS other ON one.memory_id < other.memory_id
-      WHERE EXISTS (SELECT FROM linked AS l WHERE one.memory_id IN (l.from_id, l.to_id) AND other.memory_id IN (l.from_id, l.to_id))
-         OR CASE WHEN one.model_id = other.model_id AND 1 - (one.embedding <=> other.embedding) < one.recall_threshold THEN false
-                 WHEN hindsight._shared(one.words, other.words) >= 0.4
-                   THEN hindsight._disagreement(one.content, other.content) IS NOT NULL
-                    AND NOT hindsight._evolves(one.content, other.content) END
+    near AS MATERIALIZED ( -- the few that are worth a look: of two users the newer counts, and of two guesses neither is a witness
+      SELECT one.memory_id AS one_id, other.memory_id AS other_id, one.content, other.content AS other_content, l.is_linked,
+             one.trust <> other.trust AS is_unequal
+      FROM candidate AS one
+      JOIN candidate AS other ON one.memory_id < other.memory_id AND greatest(one.trust, other.trust) >= 0
+       AND (one.trust <> other.trust OR one.trust < hindsight._trust('user'))
+      CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM linked AS l WHERE one.memory_id IN (l.from_id, l.to_id) AND other.memory_id IN (l.from_id, l.to_id))) AS l(is_linked)
+      WHERE CASE WHEN l.is_linked THEN true
+                 WHEN one.model_id = other.model_id AND 1 - (one.embedding <=> other.embedding) < one.recall_threshold THEN false
+                 ELSE hindsight._shared(one.words, other.words) >= 0.4 END
+    ),
+    pair AS MATERIALIZED ( -- of equally trusted ones it takes a majority, so one pair alone decides nothing
+      SELECT n.one_id, n.other_id
+      FROM near AS n
+      WHERE CASE WHEN n.is_linked THEN true
+                 WHEN n.is_unequal OR (SELECT count(*) FROM near AS m WHERE n.one_id IN (m.one_id, m.other_id) OR n.other_id IN (m.one_id, m.other_id)) > 1
+                   THEN hindsight._disagreement(n.content, n.other_content) IS NOT NULL
+                    AND NOT hindsight._evolves(n.content, n.other_content) END
     )
     SELECT c.memory_id, c.trust, c.origin, o.memory_id, o.trust, o.origin
     FROM (SELECT p.one_id, p.other_id FROM pair AS p UNION ALL SELECT p.other_id, p.one_id FROM pair AS p) AS b(memory_id, other_id)
