@@ -120,7 +120,7 @@ BEGIN
        AND store.confidence IS NULL AND _is_guess(store.content) THEN -- whoever gives a confidence has judged it
       fresh.type := 'hypothesis';
     END IF;
-    suspicion := _suspicion(store.content, store.source);
+    suspicion := _suspicion(store.content, _speaker(fresh, store.derived_from));
     IF suspicion IS NULL AND store.context IS NOT NULL THEN
       suspicion := _suspicion(store.context, store.source);
     END IF;
