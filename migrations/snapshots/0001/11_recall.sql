@@ -160,7 +160,7 @@ BEGIN
                    WHERE s.memory_id IS NOT NULL GROUP BY s.memory_id ORDER BY min(c.place));
     edges := _linked(opened.bank_id, moment, seeds);
     IF recall.hops > 1 THEN
-      further := _linked_further(opened.bank_id, moment, seeds, edges);
+      further := _linked_further(opened.bank_id, moment, seeds[:6], edges); -- those whose links were followed
     END IF;
   END IF;
 
@@ -201,19 +201,23 @@ BEGIN
              o.is_relevant, ARRAY[e.parent_id] AS path
       FROM unnest(edges) AS e JOIN own AS o ON o.memory_id = e.parent_id
     ),
-    lit_further AS MATERIALIZED ( -- nothing without the second hop
+    lit_further AS MATERIALIZED ( -- nothing without the second hop; a candidate that is relevant by a link alone hands that on as well
       SELECT e.child_id, e.parent_id, e.relation, true AS is_link,
-             similarity(o.similarity, 0, 1 - exp(sum(ln(1 - least(l.activation, 0.999))))) * e.weight AS activation,
+             similarity(CASE WHEN e.is_further THEN o.similarity ELSE 0 END, 0, 1 - exp(sum(ln(1 - least(l.activation, 0.999))))) * e.weight AS activation,
              o.is_relevant OR bool_or(l.is_relevant AND l.is_link) AS is_relevant,
              ARRAY[(array_agg(l.parent_id ORDER BY l.activation DESC) FILTER (WHERE l.is_link))[1], e.parent_id] AS path
-      FROM unnest(further) AS e JOIN own AS o ON o.memory_id = e.parent_id JOIN lit AS l ON l.child_id = e.parent_id
-      GROUP BY e.child_id, e.parent_id, e.relation, e.weight, o.similarity, o.is_relevant
+      FROM (SELECT f.*, true AS is_further FROM unnest(further) AS f
+            UNION ALL
+            SELECT n.*, false FROM unnest(edges) AS n WHERE recall.hops > 1 AND n.relation <> 'same_session') AS e
+      JOIN own AS o ON o.memory_id = e.parent_id
+      JOIN lit AS l ON l.child_id = e.parent_id AND l.parent_id <> e.child_id AND (e.is_further OR (l.is_link AND l.is_relevant AND NOT o.is_relevant))
+      GROUP BY e.child_id, e.parent_id, e.relation, e.weight, e.is_further, o.similarity, o.is_relevant
     ),
     activated AS MATERIALIZED ( -- noisy-OR over the edges; neighbours in a session are too weak to recall one another
       SELECT e.child_id, 1 - exp(sum(ln(1 - least(e.activation, 0.999)))) AS activation,
-             (array_agg(e.parent_id ORDER BY e.activation DESC))[1] AS linked_from,
-             (array_agg(e.relation ORDER BY e.activation DESC))[1] AS relation,
-             (array_agg(e.path::text ORDER BY e.activation DESC))[1]::uuid[] AS path, -- arrays of two lengths can't be aggregated
+             (array_agg(e.parent_id ORDER BY e.is_relevant DESC, e.activation DESC))[1] AS linked_from,
+             (array_agg(e.relation ORDER BY e.is_relevant DESC, e.activation DESC))[1] AS relation,
+             (array_agg(e.path::text ORDER BY e.is_relevant DESC, e.activation DESC))[1]::uuid[] AS path, -- arrays of two lengths can't be aggregated
              bool_or(e.is_link) AS is_linked, bool_or(e.is_link AND e.is_relevant) AS is_relevant
       FROM (SELECT * FROM lit UNION ALL SELECT * FROM lit_further) AS e
       GROUP BY e.child_id
