@@ -249,6 +249,8 @@ def _own_memory(line: dict[str, Any]) -> Iterator[tuple[None, dict[str, Any], st
     metadata = given.get("metadata", {})
     if not isinstance(metadata, dict):
         raise ValueError(f"metadata is no JSON object but {metadata!r:.50}")
+    if "insight" in metadata and line.get("type") == "hypothesis":
+        return  # without its links it would outlive what it quotes: reflecting makes it anew
     if "document" in metadata:
         yield None, given, str(metadata["document"]), str(metadata.get("place"))
         return

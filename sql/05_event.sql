@@ -101,6 +101,26 @@ BEGIN ATOMIC
     m.model_id, m.embedding, m.digest, m.document, believed_until);
 END;
 
+-- _insert: inserts a memory; false when its content or its slot is taken already.
+CREATE OR REPLACE FUNCTION hindsight._insert(fresh hindsight.memory)
+  RETURNS boolean
+  LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+  INSERT INTO hindsight.memory (
+    bank_id, memory_id, version, content, type, tags, entities, slot, context, session_id, source, confidence, importance,
+    metadata, language, occurred_at, created_at, confirmed_at, confirmations, changed_at, expires_at, superseded_by, valid_to,
+    pending_reason, model_id, embedding)
+  VALUES (
+    fresh.bank_id, fresh.memory_id, fresh.version, fresh.content, fresh.type, fresh.tags, fresh.entities, fresh.slot,
+    fresh.context, fresh.session_id, fresh.source, fresh.confidence, fresh.importance, fresh.metadata, fresh.language,
+    fresh.occurred_at, fresh.created_at, fresh.confirmed_at, fresh.confirmations, fresh.changed_at, fresh.expires_at,
+    fresh.superseded_by, fresh.valid_to, fresh.pending_reason, fresh.model_id, fresh.embedding)
+  ON CONFLICT DO NOTHING;
+  RETURN FOUND;
+END
+$$;
+
 -- _change: writes a memory's new values, after keeping the version that they replace, and leaves an event.
 -- The caller holds the row's lock, and passes the row as it was read under it and as it shall be. since: when what it takes the place of
 -- ended, so that no moment is without a value; else now. A memory that is no longer believed, or says something else, takes with it

@@ -6,6 +6,15 @@
 CREATE OR REPLACE FUNCTION hindsight._stands_on_erased()
   RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN 'it stands on an erased memory';
 
+-- _end_upkeep: waits until nobody counts or links in a bank, and keeps it so: their many rows would be locked in another order.
+CREATE OR REPLACE FUNCTION hindsight._end_upkeep(of_bank bigint)
+  RETURNS void
+  LANGUAGE sql VOLATILE
+BEGIN ATOMIC
+  SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(t.task, of_bank)) -- in the order of maintain
+    FROM pg_catalog.unnest('{hindsight.maintain,hindsight.entities,hindsight.refresh_links}'::text[]) AS t(task);
+END;
+
 -- erase_memory: removes a memory for good, whatever its state, and its content, that of earlier versions too, from everything in
 -- the bank where it stands literally but for case, width, white space and punctuation:
 --   memories: this one; those that have the same content, forgotten ones among them; those that were made of it and quote it;
@@ -43,6 +52,7 @@ DECLARE
   blank_events jsonb;
 BEGIN
   PERFORM _check_text('reason', erase_memory.reason, 2000),
+          _end_upkeep(opened.bank_id),
           pg_advisory_xact_lock(hashtextextended('hindsight.model', opened.bank_id)), -- no vector of it is on its way any more
           _take_turns(opened.bank_id);
   erase_memory.reason := _redacted(opened, 'reason', erase_memory.reason);
@@ -210,6 +220,7 @@ DECLARE
   archives record;
 BEGIN
   PERFORM _check_text('reason', erase_bank.reason, 2000), _check_bank_name(opened.name),
+          _end_upkeep(opened.bank_id),
           pg_advisory_xact_lock(hashtextextended('hindsight.model', opened.bank_id)), -- no vector is on its way any more
           _take_turns(opened.bank_id);
   erase_bank.reason := _redacted(opened, 'reason', erase_bank.reason);

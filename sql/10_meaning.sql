@@ -69,3 +69,41 @@ BEGIN
   RETURN ids;
 END
 $$;
+
+-- _diverse: of results, best first, the top_k that are good and not alike (maximal marginal relevance, Carbonell and
+-- Goldstein 1998): the best, then again and again the one with the greatest (1 − diversity) · score − diversity · likeness to those.
+CREATE OR REPLACE FUNCTION hindsight._diverse(
+  of_bank bigint, moment hindsight._moment, ids uuid[], scores double precision[],
+  top_k integer, diversity double precision)
+  RETURNS uuid[]
+  LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+  alike double precision[]; -- of each two results, row by row
+  nearest double precision[] := pg_catalog.array_fill(0::double precision, ARRAY[pg_catalog.cardinality(ids)]); -- to what is picked
+  picked integer[] := '{}';
+  best integer := 1;
+BEGIN
+  WITH result AS MATERIALIZED (
+    SELECT f.place, v.embedding, v.document, v.model_id, coalesce(r.floor, 0) AS floor
+    FROM pg_catalog.unnest(ids) WITH ORDINALITY AS f(memory_id, place)
+    LEFT JOIN hindsight._visible(of_bank, moment.at, moment.as_of, moment.valid_at, moment.include_pending) AS v ON v.memory_id = f.memory_id
+    LEFT JOIN hindsight.embedding_model AS r ON r.model_id = v.model_id
+  )
+  SELECT pg_catalog.array_agg(hindsight._alike(
+           CASE WHEN one.model_id = other.model_id THEN 1 - (one.embedding <=> other.embedding) END, one.floor, one.document, other.document)
+           ORDER BY one.place, other.place)
+    INTO alike FROM result AS one CROSS JOIN result AS other;
+  WHILE best IS NOT NULL AND pg_catalog.cardinality(picked) < top_k LOOP
+    picked := picked || best;
+    FOR n IN 1..pg_catalog.cardinality(ids) LOOP
+      nearest[n] := greatest(nearest[n], alike[(best - 1) * pg_catalog.cardinality(ids) + n]);
+    END LOOP;
+    best := (SELECT r.place
+             FROM ROWS FROM (pg_catalog.unnest(scores), pg_catalog.unnest(nearest)) WITH ORDINALITY AS r(score, nearest, place)
+             WHERE r.place <> ALL (picked)
+             ORDER BY (1 - diversity) * r.score - diversity * r.nearest DESC, r.place LIMIT 1);
+  END LOOP;
+  RETURN ARRAY(SELECT ids[p] FROM pg_catalog.unnest(picked) AS p);
+END
+$$;

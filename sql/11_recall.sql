@@ -1,43 +1,5 @@
 -- Recall: the best live memories of a bank for a query, scored and explained.
 
--- _diverse: of results, best first, the top_k that are good and not alike (maximal marginal relevance, Carbonell and
--- Goldstein 1998): the best, then again and again the one with the greatest (1 − diversity) · score − diversity · likeness to those.
-CREATE OR REPLACE FUNCTION hindsight._diverse(
-  of_bank bigint, moment hindsight._moment, ids uuid[], scores double precision[],
-  top_k integer, diversity double precision)
-  RETURNS uuid[]
-  LANGUAGE plpgsql STABLE
-AS $$
-DECLARE
-  alike double precision[]; -- of each two results, row by row
-  nearest double precision[] := pg_catalog.array_fill(0::double precision, ARRAY[pg_catalog.cardinality(ids)]); -- to what is picked
-  picked integer[] := '{}';
-  best integer := 1;
-BEGIN
-  WITH result AS MATERIALIZED (
-    SELECT f.place, v.embedding, v.document, v.model_id, coalesce(r.floor, 0) AS floor
-    FROM pg_catalog.unnest(ids) WITH ORDINALITY AS f(memory_id, place)
-    LEFT JOIN hindsight._visible(of_bank, moment.at, moment.as_of, moment.valid_at, moment.include_pending) AS v ON v.memory_id = f.memory_id
-    LEFT JOIN hindsight.embedding_model AS r ON r.model_id = v.model_id
-  )
-  SELECT pg_catalog.array_agg(hindsight._alike(
-           CASE WHEN one.model_id = other.model_id THEN 1 - (one.embedding <=> other.embedding) END, one.floor, one.document, other.document)
-           ORDER BY one.place, other.place)
-    INTO alike FROM result AS one CROSS JOIN result AS other;
-  WHILE best IS NOT NULL AND pg_catalog.cardinality(picked) < top_k LOOP
-    picked := picked || best;
-    FOR n IN 1..pg_catalog.cardinality(ids) LOOP
-      nearest[n] := greatest(nearest[n], alike[(best - 1) * pg_catalog.cardinality(ids) + n]);
-    END LOOP;
-    best := (SELECT r.place
-             FROM ROWS FROM (pg_catalog.unnest(scores), pg_catalog.unnest(nearest)) WITH ORDINALITY AS r(score, nearest, place)
-             WHERE r.place <> ALL (picked)
-             ORDER BY (1 - diversity) * r.score - diversity * r.nearest DESC, r.place LIMIT 1);
-  END LOOP;
-  RETURN ARRAY(SELECT ids[p] FROM pg_catalog.unnest(picked) AS p);
-END
-$$;
-
 -- recall: candidates come from each channel's index (10_candidate.sql); one exact score is computed over their union:
 --   score = similarity × confidence × exp(−λ · days) × weight, similarity = noisy-OR of semantic, lexical and activation.
 -- Without min_score a memory must be relevant of its own: semantic from the model's recall threshold on, or from three quarters
@@ -198,7 +160,7 @@ BEGIN
                    WHERE s.memory_id IS NOT NULL GROUP BY s.memory_id ORDER BY min(c.place));
     edges := _linked(opened.bank_id, moment, seeds);
     IF recall.hops > 1 THEN
-      further := _linked_further(opened.bank_id, moment, seeds, edges);
+      further := _linked_further(opened.bank_id, moment, seeds[:6], edges); -- those whose links were followed
     END IF;
   END IF;
 
@@ -239,19 +201,23 @@ BEGIN
              o.is_relevant, ARRAY[e.parent_id] AS path
       FROM unnest(edges) AS e JOIN own AS o ON o.memory_id = e.parent_id
     ),
-    lit_further AS MATERIALIZED ( -- nothing without the second hop
+    lit_further AS MATERIALIZED ( -- nothing without the second hop; a candidate that is relevant by a link alone hands that on as well
       SELECT e.child_id, e.parent_id, e.relation, true AS is_link,
-             similarity(o.similarity, 0, 1 - exp(sum(ln(1 - least(l.activation, 0.999))))) * e.weight AS activation,
+             similarity(CASE WHEN e.is_further THEN o.similarity ELSE 0 END, 0, 1 - exp(sum(ln(1 - least(l.activation, 0.999))))) * e.weight AS activation,
              o.is_relevant OR bool_or(l.is_relevant AND l.is_link) AS is_relevant,
              ARRAY[(array_agg(l.parent_id ORDER BY l.activation DESC) FILTER (WHERE l.is_link))[1], e.parent_id] AS path
-      FROM unnest(further) AS e JOIN own AS o ON o.memory_id = e.parent_id JOIN lit AS l ON l.child_id = e.parent_id
-      GROUP BY e.child_id, e.parent_id, e.relation, e.weight, o.similarity, o.is_relevant
+      FROM (SELECT f.*, true AS is_further FROM unnest(further) AS f
+            UNION ALL
+            SELECT n.*, false FROM unnest(edges) AS n WHERE recall.hops > 1 AND n.relation <> 'same_session') AS e
+      JOIN own AS o ON o.memory_id = e.parent_id
+      JOIN lit AS l ON l.child_id = e.parent_id AND l.parent_id <> e.child_id AND (e.is_further OR (l.is_link AND l.is_relevant AND NOT o.is_relevant))
+      GROUP BY e.child_id, e.parent_id, e.relation, e.weight, e.is_further, o.similarity, o.is_relevant
     ),
     activated AS MATERIALIZED ( -- noisy-OR over the edges; neighbours in a session are too weak to recall one another
       SELECT e.child_id, 1 - exp(sum(ln(1 - least(e.activation, 0.999)))) AS activation,
-             (array_agg(e.parent_id ORDER BY e.activation DESC))[1] AS linked_from,
-             (array_agg(e.relation ORDER BY e.activation DESC))[1] AS relation,
-             (array_agg(e.path::text ORDER BY e.activation DESC))[1]::uuid[] AS path, -- arrays of two lengths can't be aggregated
+             (array_agg(e.parent_id ORDER BY e.is_relevant DESC, e.activation DESC))[1] AS linked_from,
+             (array_agg(e.relation ORDER BY e.is_relevant DESC, e.activation DESC))[1] AS relation,
+             (array_agg(e.path::text ORDER BY e.is_relevant DESC, e.activation DESC))[1]::uuid[] AS path, -- arrays of two lengths can't be aggregated
              bool_or(e.is_link) AS is_linked, bool_or(e.is_link AND e.is_relevant) AS is_relevant
       FROM (SELECT * FROM lit UNION ALL SELECT * FROM lit_further) AS e
       GROUP BY e.child_id

@@ -45,6 +45,17 @@ RETURN m.source IN ('user', 'document', 'tool') AND m.type <> ALL ('{hypothesis,
                   WHERE l.bank_id = m.bank_id AND (l.from_id = m.memory_id OR l.to_id = m.memory_id) AND l.relation = 'contradicts'
                     AND l.removed_at IS NULL AND l.weight > 0);
 
+-- _speaker: whose words the screen takes a memory for: an insight all of whose evidence a user said is in his words ("always answer in
+-- Chinese"), and no order by somebody who has none to give; else for its source's.
+CREATE OR REPLACE FUNCTION hindsight._speaker(fresh hindsight.memory, evidence uuid[])
+  RETURNS text
+  LANGUAGE sql STABLE
+RETURN CASE WHEN fresh.source = 'inferred' AND fresh.metadata ? 'insight' AND evidence <> '{}'
+                 AND NOT EXISTS (SELECT FROM pg_catalog.unnest(evidence) AS e(id)
+                                 LEFT JOIN hindsight.live_memory AS m ON m.bank_id = fresh.bank_id AND m.memory_id = e.id
+                                 WHERE m.source IS DISTINCT FROM 'user')
+            THEN 'user' ELSE fresh.source END;
+
 -- _surest: how sure an insight is that stands on so many memories, where that many are needed: 0.6, the least that is believed, and a
 -- little more for each further one, but never as sure as what was said.
 CREATE OR REPLACE FUNCTION hindsight._surest(evidence integer, needed integer)

@@ -224,6 +224,9 @@ BEGIN
   IF is_done THEN
     reached := least(reached, clock_timestamp() - interval '1 minute'); -- what is being stored just now may have an earlier time
   END IF;
+  IF patterns <> '[]' THEN
+    PERFORM _take_turns(opened.bank_id); -- before the bank's row is locked: maintain locks it too, and those who take turns wait for maintain
+  END IF;
   UPDATE bank AS b SET reflected_to = reached WHERE b.bank_id = opened.bank_id AND reached > coalesce(b.reflected_to, '-infinity');
   FOR pattern IN SELECT p.* FROM jsonb_to_recordset(patterns) AS p(kind text, said text, evidence uuid[], needed integer, labels text[]) LOOP
     one := NULL;

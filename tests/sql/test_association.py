@@ -64,6 +64,28 @@ class TestAChain:
         assert all("links" in row["channels"] for row in found[1:])
         assert found[2]["activation"] == pytest.approx(0.5 * found[1]["activation"])
 
+    def test_comes_back_whole_where_vectors_make_all_of_it_candidates(
+        self, db: Database, bank: str, contents: list[str], query: str
+    ) -> None:
+        model = f"three-{uuid.uuid4().hex[:8]}"
+        db.call("register_model", model=model, dimensions=DIMENSIONS)
+        vectors = [[1.0, 0.1, 0.0], [0.05, 1.0, 0.0], [0.0, 1.0, 0.05]]
+        ids = [
+            store(db, bank, content, embedding=str(vector), model=model)
+            for content, vector in zip(contents, vectors, strict=True)
+        ]
+        for number in range(8):  # nearer than the chain's second and third, and as little relevant
+            store(db, bank, f"面包 {number} rises", embedding=str([0.1, 1.0, number / 10]), model=model)
+        for effect, cause in itertools.pairwise(ids):
+            link(db, bank, cause, effect)
+        asked = {"embedding": "[1, 0, 0]", "model": model}
+        found = db.call("recall", bank=bank, query=query, hops=2, **asked)
+        assert [row["content"] for row in found] == contents
+        assert [row["path"] for row in found] == [None, ids[:1], ids[:2]]
+        assert db.contents(bank, query, hops=1, **asked) == contents[:2]
+        db.call("unlink", bank=bank, from_id=ids[2], to_id=ids[1])
+        assert db.contents(bank, query, hops=2, **asked) == contents[:2]
+
     def test_goes_as_far_as_it_is_asked(self, db: Database, bank: str, contents: list[str], query: str) -> None:
         chain(db, bank, *contents)
         assert [db.contents(bank, query, hops=hops) for hops in (0, 1, 2)] == [contents[:1], contents[:2], contents]
@@ -97,7 +119,9 @@ class TestWhatLinksCarry:
         link(db, bank, first, doubtful)
         found = recalled(db, bank, "Docker network", hops=1)["reinstall everything from the mirror"]
         assert found["confidence"] == 0.6
-        assert found["score"] == pytest.approx(found["similarity"] * 0.6 * found["decay"], rel=1e-3)
+        assert found["score"] == pytest.approx(
+            found["similarity"] * 0.6 * found["decay"] * 0.96, rel=1e-3
+        )  # a tool weighs 0.96
 
     def test_what_is_not_believed_is_no_stepping_stone(self, db: Database, bank: str) -> None:
         first = store(db, bank, "Docker network unreachable")

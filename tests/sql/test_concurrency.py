@@ -304,6 +304,34 @@ def test_the_same_in_other_words_is_not_merged_into_what_was_changed_meanwhile(
     assert set(db.contents(bank)) == {"The port is 102", "the port is 101!"}
 
 
+# ---- upkeep beside writers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", ["refresh_links", "maintain"])
+def test_an_erasure_waits_for_upkeep_and_locks_nothing_meanwhile(
+    db: Database, bank: str, second: Second, task: str
+) -> None:
+    one = stored(db, bank, "Docker 主机 h7x is up")
+    db.call(task, bank=bank)
+    with db.connection.transaction():
+        db.call(task, bank=bank)  # nothing is new: no row is locked
+        second.begins("erase_memory", bank=bank, memory_id=one, reason="ticket 4711")
+        assert second.waits(db)
+        assert len(db.rows("SELECT 1 FROM hindsight.memory WHERE memory_id = %s FOR UPDATE NOWAIT", (one,))) == 1
+    assert {row["erased"]: row["rows_erased"] for row in second.result()}["memories"] == 1
+
+
+def test_reflecting_waits_for_its_turn_without_locking_the_bank(db: Database, bank: str, second: Second) -> None:
+    for number, content in enumerate(("I like dark mode", "I prefer dark mode at night", "Please use dark mode 总是")):
+        stored(db, bank, content, type="preference", source="user", session_id=f"s{number}")
+    with db.connection.transaction():
+        stored(db, bank, "The port is 22", slot="port")
+        second.begins("reflect", bank=bank)
+        assert second.waits(db)
+        assert len(db.rows("SELECT 1 FROM hindsight.bank WHERE name = %s FOR UPDATE NOWAIT", (bank,))) == 1
+    assert [row["outcome"] for row in second.result()] == ["stored"]
+
+
 # ---- what was made of forgotten memories ------------------------------------------------------------------------
 
 

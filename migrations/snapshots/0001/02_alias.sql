@@ -23,7 +23,7 @@ CREATE OR REPLACE FUNCTION hindsight.aliases(content text)
 AS $$
 DECLARE
   plain constant text := pg_catalog."left"(pg_catalog.normalize(content, 'NFKC'), 10000); -- full-width brackets are ASCII in it
-  latin constant text := '[A-Z][[:alnum:]_+#.-]*(?: (?:of |the |for |and )?[A-Z0-9][[:alnum:]_+#.-]*){0,4}';
+  latin constant text := '[A-Z](?:[[:alnum:]_+#-]|\.(?=[[:alnum:]]))*(?: (?:of |the |for |and )?[A-Z0-9](?:[[:alnum:]_+#-]|\.(?=[[:alnum:]]))*){0,4}';
   any_name constant text := '["“「《]?([[:alnum:]][[:alnum:] _+#.·-]{0,39}?)["”」》]?';
 BEGIN
   IF plain !~ '\(|a\.?k\.?a|known as|called|short for|[称名叫]' THEN

@@ -2,26 +2,6 @@
 -- Entry points set enable_seqscan off: a session keeps its plans, and one made while the table was empty would scan it
 -- when it is large (measured: 30 ms a call at 1,500 rows instead of 1).
 
--- _insert: inserts a memory; false when its content or its slot is taken already.
-CREATE OR REPLACE FUNCTION hindsight._insert(fresh hindsight.memory)
-  RETURNS boolean
-  LANGUAGE plpgsql VOLATILE
-AS $$
-BEGIN
-  INSERT INTO hindsight.memory (
-    bank_id, memory_id, version, content, type, tags, entities, slot, context, session_id, source, confidence, importance,
-    metadata, language, occurred_at, created_at, confirmed_at, confirmations, changed_at, expires_at, superseded_by, valid_to,
-    pending_reason, model_id, embedding)
-  VALUES (
-    fresh.bank_id, fresh.memory_id, fresh.version, fresh.content, fresh.type, fresh.tags, fresh.entities, fresh.slot,
-    fresh.context, fresh.session_id, fresh.source, fresh.confidence, fresh.importance, fresh.metadata, fresh.language,
-    fresh.occurred_at, fresh.created_at, fresh.confirmed_at, fresh.confirmations, fresh.changed_at, fresh.expires_at,
-    fresh.superseded_by, fresh.valid_to, fresh.pending_reason, fresh.model_id, fresh.embedding)
-  ON CONFLICT DO NOTHING;
-  RETURN FOUND;
-END
-$$;
-
 -- store: keeps a memory, or says what became of it instead. Its gates, in this order, each with its reason in the result and
 -- in the event:
 --   importance: by rules when it is not given (importance); under 0.3 the memory is skipped;
@@ -120,7 +100,7 @@ BEGIN
        AND store.confidence IS NULL AND _is_guess(store.content) THEN -- whoever gives a confidence has judged it
       fresh.type := 'hypothesis';
     END IF;
-    suspicion := _suspicion(store.content, store.source);
+    suspicion := _suspicion(store.content, _speaker(fresh, store.derived_from));
     IF suspicion IS NULL AND store.context IS NOT NULL THEN
       suspicion := _suspicion(store.context, store.source);
     END IF;

@@ -114,7 +114,8 @@ $$;
 COMMENT ON FUNCTION hindsight.entity(text, text) IS
   'What a bank knows of an entity, by any of its names: names, kind, count, its latest and most important memories, what it is named with.';
 
--- known_entities: the entities of a bank that most memories name, as maintain counted them last; of these kinds, or of all.
+-- known_entities: the entities of a bank that most memories name, as maintain counted them last; of these kinds, or of all. What nothing
+-- names any more since then is left out, where so few did that it can be looked up.
 -- Raises HM001, HM003, HM004.
 CREATE OR REPLACE FUNCTION hindsight.known_entities(bank text, most integer DEFAULT 100, kinds text[] DEFAULT NULL)
   RETURNS TABLE (entity text, kind text, names text[], memories integer)
@@ -133,8 +134,10 @@ BEGIN
   END IF;
   RETURN QUERY
     SELECT e.name, e.kind, _names_of(opened.bank_id, e.name), e.memories
-    FROM hindsight.entity AS e
-    WHERE e.bank_id = opened.bank_id AND (known_entities.kinds IS NULL OR e.kind = ANY (known_entities.kinds))
+    FROM (SELECT c.* FROM hindsight.entity AS c
+          WHERE c.bank_id = opened.bank_id AND (known_entities.kinds IS NULL OR c.kind = ANY (known_entities.kinds))
+          ORDER BY c.memories DESC, c.key OFFSET 0) AS e -- fenced: only what is returned is looked up
+    WHERE e.memories > 50 OR EXISTS (SELECT FROM _holders(opened.bank_id, ARRAY[e.name], 1))
     ORDER BY e.memories DESC, e.key
     LIMIT known_entities.most;
 END

@@ -183,11 +183,12 @@ BEGIN
   PERFORM hindsight._take_turns(of_bank);
   locked := ARRAY(SELECT m FROM hindsight.memory AS m
                   WHERE m.bank_id = of_bank AND m.memory_id = ANY (ids) ORDER BY m.memory_id FOR NO KEY UPDATE);
+  PERFORM hindsight._lock_derived(of_bank, ids);
   FOREACH held IN ARRAY locked LOOP
     CONTINUE WHEN hindsight._state(held, pg_catalog.clock_timestamp()) <> 'live' OR hindsight._was_released(of_bank, held.digest);
     changed := held;
     changed.pending_reason := reason;
-    PERFORM hindsight._change('doubted', held, changed, reason);
+    PERFORM hindsight._change('doubted', held, changed, reason), hindsight._withdraw_insights(of_bank, held.memory_id);
   END LOOP;
 END
 $$;
