@@ -118,6 +118,29 @@ def test_its_banks_hold_although_its_principal_has_others(open_server, agent, ow
     assert open_server.ask("POST", "/api/recall", {"bank": other, "query": "x"}, **sent).status == 404
 
 
+@pytest.mark.parametrize("path", ["/api/recall", "/api/context"])
+def test_it_recalls_in_several_banks_only_where_each_lets_it(open_server, agent, own, db, path):
+    team, theirs = new_bank(), new_bank()
+    for bank, content in ((own, "The port is 8022"), (team, "预发布服务器的端口是 8022"), (theirs, SECRET)):
+        if bank != own:
+            db.call("create_bank", bank=bank)
+        db.call("store", bank=bank, content=content)
+    db.call("grant_access", bank=team, principal=agent.principal, rights="reader")
+    for limits, banks, status in (
+        ({}, [own, team], 200), ({"rights": "reader"}, [own, team], 200), ({"banks": [own]}, [own, team], 404),
+        ({"rights": "adder"}, [own, team], 403), ({}, [own, team, theirs], 404), ({}, [theirs, own], 404),
+    ):  # fmt: skip
+        answer = open_server.ask("POST", path, {"banks": banks, "query": "8022 merger"}, **bearer(agent(**limits)))
+        assert answer.status == status, (limits, banks, answer.text)
+        assert "merger closes" not in answer.text
+        if status == 200:
+            found = answer.json if path == "/api/recall" else answer.json["memories"]
+            assert {memory["bank"] for memory in found} == {own, team}
+    sent = [{"banks": [own, bank], "query": "x"} for bank in (theirs, "no-such-bank")]
+    hidden, absent = (open_server.ask("POST", path, one, **bearer(agent())).text for one in sent)
+    assert hidden.replace(theirs, "…") == absent.replace("no-such-bank", "…")
+
+
 def test_what_it_recalls_is_noted_in_its_name(open_server, agent, own, db):
     db.call("store", bank=own, content="The port is 22")
     open_server.ask("POST", "/api/recall", {"bank": own, "query": "port"}, **bearer(agent()))
