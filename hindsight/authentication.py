@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -74,7 +75,7 @@ class Tokens(TokenVerifier):
         if found is None or (found.expires_at is not None and found.expires_at.timestamp() <= time.time()):
             return None
         claims = {"principal": found.principal, "scope": found.scope}
-        return AccessToken(token="", client_id=found.name, scopes=[], subject=found.principal, claims=claims)
+        return AccessToken(token="", client_id=f"token {found.name}", scopes=[], subject=found.principal, claims=claims)
 
     async def _from_jwt(self, verifier: JWTVerifier, token: str) -> AccessToken | None:
         verified = await verifier.verify_token(token)
@@ -86,8 +87,11 @@ class Tokens(TokenVerifier):
         if not isinstance(principal, str) or not principal or principal == self._login:
             log.warning("a JWT names nobody that it may act for in %s", self._settings.jwt_claim)
             return None
-        claims = {"principal": principal, "scope": jwt_scope(verified.claims, verified.scopes)}
-        return AccessToken(token="", client_id=principal, scopes=[], subject=principal, claims=claims)
+        scope = jwt_scope(verified.claims, verified.scopes)
+        claims = {"principal": principal, "scope": scope}
+        # A stream of /sse is bound to client_id and subject: a JWT of other limits is another client.
+        client_id = f"jwt {json.dumps(scope, sort_keys=True)}"
+        return AccessToken(token="", client_id=client_id, scopes=[], subject=principal, claims=claims)
 
 
 def jwt_scope(claims: dict[str, Any], scopes: Sequence[str]) -> dict[str, Any]:

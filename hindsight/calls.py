@@ -104,6 +104,7 @@ _NEEDED_BY = {
     "embeddings_failed": {"model", "error"},
     "diff": {"since"},
     "set_policy": {"type"},
+    "set_screening": {"screening"},
     "set_thresholds": {"model"},
     "set_index": {"model"},
     **{name: {"reason"} for name in ("forget", "forget_matching", "forget_bank", "erase_memory", "erase_bank")},
@@ -270,6 +271,13 @@ def chosen(argument: str, asked: bool | None, aid: Aid | None, by_default: bool,
     if asked and aid is None:
         raise InvalidArgument(f"{argument} is asked for, but nothing is configured that could do it", hint=unconfigured)
     return aid if (by_default if asked is None else asked) else None
+
+
+def banks_of(bank: str | Sequence[str]) -> dict[str, Any]:
+    """The argument that names one bank, or several, as the functions of each take it."""
+    if isinstance(bank, list | tuple) and all(isinstance(one, str) for one in bank):
+        return {"banks": list(bank)}
+    return {"bank": bank}
 
 
 def conversation(context: str | Sequence[str] | None) -> str:

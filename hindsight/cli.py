@@ -14,6 +14,7 @@ from cyclopts import App, CycloptsError, Parameter
 from sqlalchemy.exc import SQLAlchemyError
 
 from hindsight import errors, tables
+from hindsight.access_commands import access
 from hindsight.archive_commands import archive, export
 from hindsight.audit_commands import audit
 from hindsight.calls import translated
@@ -86,6 +87,7 @@ app.command(export, group="Conversations and documents")
 app.command(eval_recall, name="eval")
 app.command(bench_recall, name="bench")
 app.command(stress_memories, name="stress")
+app.command(access)
 app.command(token)
 for command in (embed, reembed, calibrate, index):
     app.command(command)

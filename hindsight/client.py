@@ -23,6 +23,7 @@ from hindsight.calls import (
     Identifiers,
     Labels,
     Moment,
+    banks_of,
     chosen,
     conversation,
     labels,
@@ -133,7 +134,7 @@ class AsyncHindsight(AsyncConversations):
 
     async def recall(
         self,
-        bank: str,
+        bank: str | Sequence[str],
         query: str | Sequence[str] | None = "",
         *,
         top_k: int = 10,
@@ -160,6 +161,7 @@ class AsyncHindsight(AsyncConversations):
     ) -> Recollection:
         """The best live memories for a query, best first, at most `top_k` (1 to 1,000), relevant ones only.
 
+        bank: one, or a list of up to 20, all readable by the caller; what several hold in the same words comes once.
         query: one, or up to nine: a memory counts by the query that it answers best. None lists what the bank holds,
         the freshest first.
         types, tags, entities: any of; all_tags: all of; no_tags: none of; an empty list does not filter.
@@ -177,7 +179,8 @@ class AsyncHindsight(AsyncConversations):
         reject_unknown("recall", unknown, RECALL_ARGUMENTS)
         queries: list[str] = [query] if isinstance(query, str) else [one or "" for one in query or [""]]
         said = conversation(context)
-        refuse_unstorable({"query": queries, "context": said})
+        asked = banks_of(bank)
+        refuse_unstorable({**asked, "query": queries, "context": said})
         asks = any(one.strip() for one in queries)
         reranker = chosen("rerank", rerank, self._reranker, self._settings.rerank, reranking.UNCONFIGURED)
         rewriter = chosen("rewrite", rewrite, self._rewriter, self._settings.rewrite, rewriting.UNCONFIGURED)
@@ -191,8 +194,8 @@ class AsyncHindsight(AsyncConversations):
         first, *further = [await self._embedded(one) for one in queries]
         found = await self._rows(
             Recalled,
-            "recall",
-            bank=bank,
+            "recall" if "bank" in asked else "recall_across",
+            **asked,
             query=queries[0],
             embedding=first,
             queries=queries[1:] or None,
@@ -224,12 +227,17 @@ class AsyncHindsight(AsyncConversations):
         return Recollection(found[:top_k], warnings)
 
     async def recall_context(
-        self, bank: str, query: str | Sequence[str] | None = "", *, max_tokens: int = 1000, **arguments: Any
+        self,
+        bank: str | Sequence[str],
+        query: str | Sequence[str] | None = "",
+        *,
+        max_tokens: int = 1000,
+        **arguments: Any,
     ) -> Context:
         """What `recall` finds, as one block of text for a prompt, within `max_tokens` (1 to 1,000,000), with citations.
 
-        arguments: those of `recall`. Each memory stands on a line with its age and what makes it doubtful. The best is
-        there whatever the budget; one of more than 500 tokens is shortened.
+        bank, arguments: those of `recall`. Each memory stands on a line with its age and what makes it doubtful, and of
+        several banks with its own. The best is there whatever the budget; one of more than 500 tokens is shortened.
         """
         memories = await self.recall(bank, query, **arguments)
         given = {
@@ -238,7 +246,8 @@ class AsyncHindsight(AsyncConversations):
             "as_of": arguments.get("as_of"),
             "valid_at": arguments.get("valid_at"),
         }
-        found = await self._transaction("context_block", [{"bank": bank, **given}])
+        asked = banks_of(bank)
+        found = await self._transaction("context_block" if "bank" in asked else "context_across", [{**asked, **given}])
         return Context(**found[0][0], memories=memories, warnings=memories.warnings)
 
     async def should_recall(self, bank: str, message: str) -> RecallAdvice:

@@ -35,7 +35,7 @@ class Recalled:
     `completed_at`: when a todo was done. `valid_to`: until when it was true, of a value that another has followed.
     `pending_reason`: why it is not believed yet. `linked_from`: the memory that most of the activation comes from, by
     the `relation` (same_session for what was said beside it); `path`: the memories on the way there, of two hops two.
-    `disputed_by`: the memories that contradict it, and outweigh it.
+    `disputed_by`: the memories that contradict it, and outweigh it. `bank`: where it is kept.
     `relevance`: what a reranking endpoint gave it, on its model's scale; None without one. It makes the order then, and
     leaves the score as it is.
     """
@@ -68,6 +68,7 @@ class Recalled:
     relation: str | None
     path: list[UUID] | None
     disputed_by: list[UUID]
+    bank: str
     relevance: float | None = None
 
 

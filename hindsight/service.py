@@ -280,10 +280,13 @@ class MemoryService(ConversationService):
             ),
         ] = None,
         bank: Bank = None,
+        banks: Annotated[LabelList, Field(description="Or several banks to search at once, at most 20.")] = None,
     ) -> Context:
         """The best memories for a query, best first, and as text for a prompt. An empty filter filters nothing."""
+        if bank and banks:
+            raise InvalidArgument("recall got both bank and banks", hint="Send one of them")
         found = await self.client.recall_context(
-            bank or self.settings.bank,
+            banks or bank or self.settings.bank,
             query or "",
             max_tokens=1000 if max_tokens is None else max_tokens,
             top_k=10 if top_k is None else top_k,
@@ -310,7 +313,9 @@ class MemoryService(ConversationService):
         for warning in found.warnings:
             log.warning("recall: %s", warning)
         if self._notes is not None:
-            self._notes.add(self.client, bank or self.settings.bank, [memory.memory_id for memory in found.memories])
+            for name in dict.fromkeys(memory.bank for memory in found.memories):
+                recalled = [memory.memory_id for memory in found.memories if memory.bank == name]
+                self._notes.add(self.client, name, recalled)
         return found
 
     async def should_recall(self, message: Required, bank: Bank = None) -> RecallAdvice:

@@ -633,7 +633,7 @@ CREATE TYPE hindsight.recalled AS (
   semantic double precision, lexical double precision, activation double precision, confidence double precision, decay double precision,
   weight double precision, channels text[], tags text[], entities text[], slot text, session_id text, source text,
   metadata jsonb, occurred_at timestamptz, created_at timestamptz, confirmed_at timestamptz, completed_at timestamptz,
-  valid_to timestamptz, pending_reason text, linked_from uuid, relation text, path uuid[], disputed_by uuid[]
+  valid_to timestamptz, pending_reason text, linked_from uuid, relation text, path uuid[], disputed_by uuid[], bank text
 );
 COMMENT ON TYPE hindsight.recalled IS 'A memory that recall found, with the parts and channels that made its score.';
 CREATE TYPE hindsight._filter AS (

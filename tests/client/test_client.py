@@ -574,6 +574,29 @@ def test_a_block_holds_what_recall_found_and_follows_its_arguments(client: Any, 
         client.recall_context(own_bank, "docker", max_tokens=0)
 
 
+def test_several_banks_are_recalled_at_once_and_each_memory_names_its_own(client: Any, own_bank: str) -> None:
+    team = f"bank-{uuid.uuid4().hex[:10]}"
+    client.create_bank(team)
+    client.store(own_bank, "The port of the staging server is 8022")
+    client.store(team, "预发布服务器的端口是 8022")
+    client.store(team, "The port of the staging server is 8022", confidence=0.7)
+    found = client.recall_context([own_bank, team], ["staging port", "端口"])
+    assert {(memory.bank, memory.content) for memory in found.memories} == {
+        (own_bank, "The port of the staging server is 8022"),
+        (team, "预发布服务器的端口是 8022"),
+    }
+    assert found.citations == [memory.memory_id for memory in found.memories]
+    assert all(f"bank {bank}: " in found.block for bank in (own_bank, team))
+    assert [memory.bank for memory in client.recall((team,), "端口", top_k=1)] == [team]
+    assert [memory.bank for memory in client.recall(own_bank, "port")] == [own_bank]
+    for wrong, error in (
+        ([], InvalidArgument), ([own_bank, 7], InvalidArgument), (None, InvalidArgument), ([own_bank] * 21, InvalidArgument),
+        ([own_bank, "no-such-bank"], UnknownBank), ([own_bank, "a\0"], InvalidContent),
+    ):  # fmt: skip
+        with pytest.raises(error):
+            client.recall(wrong, "port")
+
+
 def test_a_message_that_asks_for_memory_is_true(client: Any, own_bank: str) -> None:
     assert client.should_recall(own_bank, "还记得吗")
     advice = client.should_recall(own_bank, "谢谢")

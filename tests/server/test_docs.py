@@ -79,7 +79,7 @@ def steady(value: Any) -> Any:
     if isinstance(value, list):
         return [steady(item) for item in value]
     if isinstance(value, dict):
-        moving = ("memory_id", "embedded", "channels", "at", "principal", "request_id")
+        moving = ("memory_id", "bank", "embedded", "channels", "at", "principal", "request_id")
         return {key: None if key in moving or key.endswith("_at") else steady(item) for key, item in value.items()}
     return None if isinstance(value, float) else value
 

@@ -305,6 +305,34 @@ async def test_a_bank_that_is_named_is_used_instead_of_the_usual_one(call, refus
     assert "unknown bank 'nobody'" in await refused("memory_recall", query="red team", bank="nobody")
 
 
+async def test_several_banks_are_searched_at_once_and_each_memory_says_where_it_is_from(
+    client, call, refused, own, bank, db
+):
+    await call("memory_store", content="The port of the staging server is 8022")
+    await call("memory_store", content="预发布服务器的端口是 8022", bank=bank)
+    result = await client.call_tool("memory_recall", {"query": "8022", "banks": [own, bank]})
+    assert {memory["bank"] for memory in result.structured_content["memories"]} == {own, bank}
+    assert f"bank {bank}: 预发布" in result.content[0].text
+    for _ in range(100):
+        noted = "SELECT count(*) FROM hindsight.memory_use JOIN hindsight.bank USING (bank_id) WHERE name = ANY (%s)"
+        if db.value(noted, ([own, bank],)) == 2:
+            break
+        await asyncio.sleep(0.05)
+    else:
+        pytest.fail("each bank notes what was recalled of it")
+    asked = {"query": "端口", "banks": f'["{bank}"]'}
+    assert len((await client.call_tool("memory_recall", asked)).structured_content["memories"]) == 1
+    assert "unknown bank 'nobody'" in await told(client, query="8022", banks=[own, "nobody"])
+    assert "both bank and banks" in await refused("memory_recall", query="8022", banks=[bank])
+    assert "1 to 20 banks, got 21" in await told(client, query="8022", banks=[own] * 21)
+
+
+async def told(client, **arguments):
+    result = await client.call_tool("memory_recall", arguments, raise_on_error=False)
+    assert result.is_error
+    return result.content[0].text
+
+
 async def test_metadata_that_names_another_bank_is_only_data(call, bank):
     await call("memory_store", content="isolation holds", metadata={"bank": bank, "user_id": "u2"})
     assert (await call("memory_recall", query="isolation", bank=bank))["memories"] == []

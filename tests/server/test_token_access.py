@@ -1,7 +1,9 @@
 """Tokens and JWTs over HTTP: whom they act for, what they are limited to, and that nothing tells of more."""
 
+import contextlib
 import time
 import uuid
+from http.client import HTTPConnection
 
 import pytest
 from fastmcp import Client
@@ -118,6 +120,29 @@ def test_its_banks_hold_although_its_principal_has_others(open_server, agent, ow
     assert open_server.ask("POST", "/api/recall", {"bank": other, "query": "x"}, **sent).status == 404
 
 
+@pytest.mark.parametrize("path", ["/api/recall", "/api/context"])
+def test_it_recalls_in_several_banks_only_where_each_lets_it(open_server, agent, own, db, path):
+    team, theirs = new_bank(), new_bank()
+    for bank, content in ((own, "The port is 8022"), (team, "预发布服务器的端口是 8022"), (theirs, SECRET)):
+        if bank != own:
+            db.call("create_bank", bank=bank)
+        db.call("store", bank=bank, content=content)
+    db.call("grant_access", bank=team, principal=agent.principal, rights="reader")
+    for limits, banks, status in (
+        ({}, [own, team], 200), ({"rights": "reader"}, [own, team], 200), ({"banks": [own]}, [own, team], 404),
+        ({"rights": "adder"}, [own, team], 403), ({}, [own, team, theirs], 404), ({}, [theirs, own], 404),
+    ):  # fmt: skip
+        answer = open_server.ask("POST", path, {"banks": banks, "query": "8022 merger"}, **bearer(agent(**limits)))
+        assert answer.status == status, (limits, banks, answer.text)
+        assert "merger closes" not in answer.text
+        if status == 200:
+            found = answer.json if path == "/api/recall" else answer.json["memories"]
+            assert {memory["bank"] for memory in found} == {own, team}
+    sent = [{"banks": [own, bank], "query": "x"} for bank in (theirs, "no-such-bank")]
+    hidden, absent = (open_server.ask("POST", path, one, **bearer(agent())).text for one in sent)
+    assert hidden.replace(theirs, "…") == absent.replace("no-such-bank", "…")
+
+
 def test_what_it_recalls_is_noted_in_its_name(open_server, agent, own, db):
     db.call("store", bank=own, content="The port is 22")
     open_server.ask("POST", "/api/recall", {"bank": own, "query": "port"}, **bearer(agent()))
@@ -223,6 +248,51 @@ def test_on_plain_loopback_no_token_is_needed_and_one_that_is_sent_must_hold(htt
     sent = bearer(agent(rights="reader"))
     assert http.ask("POST", "/api/recall", {"bank": own, "query": "x"}, **sent).status == 200
     assert http.ask("POST", "/api/memory", {"bank": own, "content": "x y z"}, **sent).status == 403
+
+
+@contextlib.contextmanager
+def stream(server, token):
+    """A stream of /sse that a token has opened: the path to which its messages are posted."""
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=20)
+    connection.request("GET", "/sse", headers=bearer(token))
+    response = connection.getresponse()
+    assert response.status == 200
+    lines = iter(response.fp.readline, b"")
+    yield next(line for line in lines if line.startswith(b"data:")).decode().removeprefix("data:").strip()
+    connection.close()
+
+
+def test_no_other_token_posts_into_a_stream_whose_session_it_knows(open_server, agent, own, db):
+    other = f"agent-{uuid.uuid4().hex[:8]}"
+    db.call("grant_access", bank=own, principal=other, rights="owner")
+    theirs = db.one("create_token", name=f"t-{uuid.uuid4().hex[:8]}", principal=other)["create_token"]
+    message = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    mine, reading = agent(), jwt(agent.principal, scopes=["hindsight:reader"])
+    strangers = {
+        mine: (agent(), agent(rights="reader"), theirs, jwt(agent.principal), jwt(other)),
+        reading: (mine, jwt(agent.principal), jwt(other, scopes=["hindsight:reader"])),
+    }
+    for opened_by, others in strangers.items():
+        with stream(open_server, opened_by) as path:
+            nowhere = f"{path[:-32]}{uuid.uuid4().hex}"
+            assert open_server.ask("POST", path, message).status == 401
+            for token in others:
+                refused, absent = (open_server.ask("POST", to, message, **bearer(token)) for to in (path, nowhere))
+                assert (refused.status, refused.text) == (absent.status, absent.text) == (404, "Could not find session")
+            assert open_server.ask("POST", path, message, **bearer(opened_by)).status == 202
+
+
+def test_the_figures_are_refused_to_whatever_acts_for_a_principal(open_server, agent):
+    for token in (
+        agent(),
+        agent(rights="owner"),
+        jwt(agent.principal),
+        jwt(agent.principal, scopes=["hindsight:owner"]),
+    ):
+        answer = open_server.ask("GET", "/metrics", **bearer(token))
+        assert (answer.status, answer.error["code"]) == (403, "access_denied")
+        assert "hindsight_" not in answer.text
+    assert open_server.ask("GET", "/metrics").status == 401
 
 
 def test_metadata_of_somebody_else_is_only_data(open_server, agent, own, db):

@@ -35,7 +35,7 @@ EXTREMES: dict[str, list[str | None]] = {
 }  # fmt: skip
 """Values of each type that a caller may send."""
 USUAL: dict[str, str] = {
-    "bank": "%(bank)s", "memory_id": "%(memory)s", "from_id": "%(memory)s", "to_id": "%(other)s", "other_id": "%(other)s",
+    "bank": "%(bank)s", "banks": "{%(bank)s}", "memory_id": "%(memory)s", "from_id": "%(memory)s", "to_id": "%(other)s", "other_id": "%(other)s",
     "content": "Alice Cooper uses MySQL 8.4 on port 8022", "query": "port", "message": "the port?", "type": "fact", "reason": "asked to",
     "name": "Alice Cooper", "digest": "\\x00", "session_id": "s", "role": "user", "principal": "agent-7", "rights": "reader", "finding": "duplicates", "since": "2020-01-01",
     "model": "%(model)s", "dimensions": "3", "embedding": "[1,0,0]", "version": "1", "language": "english", "on_conflict": "history",

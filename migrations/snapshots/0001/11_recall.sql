@@ -258,7 +258,7 @@ BEGIN
                               CASE WHEN r.is_linked THEN 'links' WHEN r.activation > 0 THEN 'session' END,
                               CASE WHEN r.memory_id = ANY (by_review) THEN 'pending' END], NULL),
            r.tags, r.entities, r.slot, r.session_id, r.source, r.metadata, r.occurred_at, r.created_at, r.confirmed_at,
-           r.completed_at, r.valid_to, r.pending_reason, r.linked_from, r.relation, r.path, coalesce(r.disputed_by, '{}')
+           r.completed_at, r.valid_to, r.pending_reason, r.linked_from, r.relation, r.path, coalesce(r.disputed_by, '{}'), opened.name
     FROM ranked AS r
     ORDER BY r.score * r.standing DESC, r.confirmed_at DESC, r.memory_id;
 END
