@@ -327,8 +327,15 @@ def test_the_block_for_a_prompt_says_how_what_it_holds_hangs_together(db: Databa
 def test_a_merge_takes_over_what_somebody_linked_and_not_what_linked_itself(db: Database, bank: str) -> None:
     model = f"toy-{uuid.uuid4().hex[:6]}"
     db.call("register_model", model=model, dimensions=DIMENSIONS)
-    one, other = store(db, bank, "ERR-7731 means that SVM is off"), store(db, bank, "ERR-7731 means that SVM is off!")
-    third, fourth = store(db, bank, "ERR-7731 again"), store(db, bank, "the BIOS menu")
+    one, other, third, fourth = (
+        store(db, bank, content, source="user")  # of another source it were one claim again and again
+        for content in (
+            "ERR-7731 means that SVM is off",
+            "ERR-7731 means that SVM is off!",
+            "ERR-7731 again",
+            "the BIOS menu",
+        )
+    )
     db.call("maintain", bank=bank)
     assert "ERR-7731 again" in automatic(db, bank, other)
     link(db, bank, other, fourth)

@@ -117,7 +117,7 @@ def test_nobody_is_answered_by_anothers_vector_or_sees_what_another_asked(
 
 
 def test_the_service_keeps_apart_those_for_whom_it_acts(connect: Callable[..., Database], model: str) -> None:
-    app = connect("hindsight_app")
+    app = connect("hindsight_service")
     for principal, embedding in (("agent-7", ONE), ("agent-8", OTHER)):
         with app.connection.transaction():
             app.rows("SELECT set_config('hindsight.principal', %s, true)", (principal,))

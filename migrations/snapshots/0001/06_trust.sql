@@ -94,9 +94,10 @@ RETURN again.source IN ('tool', 'document') AND again.source = held.source
   AND hindsight.principal() = (SELECT e.principal FROM hindsight.event AS e
                                WHERE e.bank_id = held.bank_id AND e.memory_id = held.memory_id ORDER BY e.event_id LIMIT 1);
 
--- _numbers: the numbers in a text, in an order of their own.
+-- _numbers: the numbers in a text, in their order: row 1, column 2 is another cell than row 2, column 1.
 CREATE OR REPLACE FUNCTION hindsight._numbers(content text)
   RETURNS text[]
   LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN ARRAY(SELECT m.number[1]
-             FROM pg_catalog.regexp_matches(content, '\d+(?:[.:]\d+)*|[〇零一二两三四五六七八九十百千万亿]+', 'g') AS m(number) ORDER BY 1);
+             FROM pg_catalog.regexp_matches(content, '\d+(?:[.:]\d+)*|[〇零一二两三四五六七八九十百千万亿]+', 'g')
+                  WITH ORDINALITY AS m(number, place) ORDER BY m.place);
