@@ -74,7 +74,12 @@ def test_no_working_value_ever_reaches_recall(db: Database, bank: str) -> None:
     assert len(db.contents(bank)) >= 1
     for query in ("zebra migration at midnight", "secret-plan", "zebra", ""):
         assert not any("zebra" in content for content in db.contents(bank, query, min_score=0, include_pending=True))
-    columns = db.rows("SELECT content || coalesce(context, '') || metadata::text AS text FROM hindsight.memory")
+    columns = db.rows(
+        "SELECT m.content || coalesce(m.context, '') || m.metadata::text AS text"
+        " FROM hindsight.memory AS m JOIN hindsight.bank AS b USING (bank_id) WHERE b.name = %s",
+        (bank,),
+    )
+    assert columns
     assert not any("zebra" in row["text"] for row in columns)
 
 
