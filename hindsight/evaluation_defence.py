@@ -15,6 +15,7 @@ from rich.table import Table
 
 from hindsight.errors import InvalidArgument
 from hindsight.sync_client import Hindsight
+from hindsight.tables import plain_table
 
 ARGUMENTS = frozenset(("content", "source", "slot", "session_id", "type", "confidence", "context", "entities"))
 
@@ -150,7 +151,7 @@ def _is_believed(client: Hindsight, bank: str, case: Case) -> bool:
 
 def defence_table(kinds: Iterable[Kind]) -> Table:
     """Pollution of each kind of attack, undefended and defended, and how much of the rest was held back."""
-    table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = plain_table()
     for name in ("", "split", "kind", "cases", "undefended", "believed", "held back"):
         table.add_column(name, justify="left" if name in ("", "split", "kind") else "right")
     for one in kinds:

@@ -11,9 +11,11 @@ from uuid import UUID
 
 import psycopg
 from psycopg import Connection
+from rich.console import RenderableType
 
 from hindsight.calls import RETRIED
 from hindsight.stress_writer import EXPECTED, Tally, Write
+from hindsight.tables import visible
 
 # Counted over the table itself, by conditions written out: the unique indexes, which are to be proved, answer nothing.
 _NO_INDEX = (
@@ -84,6 +86,13 @@ class Invariant:
 
     name: str
     broken: list[str]
+
+
+def verdicts(invariants: Iterable[Invariant]) -> Iterator[RenderableType]:
+    """A line for each invariant: that it holds, or that it is broken, and by what."""
+    for invariant in invariants:
+        verdict = "BROKEN" if invariant.broken else "holds"
+        yield visible(f"{verdict}: {invariant.name} {' '.join(invariant.broken)}".rstrip())
 
 
 class Watch:

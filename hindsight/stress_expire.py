@@ -19,9 +19,9 @@ from rich.console import Console, RenderableType
 from rich.progress import Progress
 
 from hindsight.stress_beside import BANK, BesideWriter, watched
-from hindsight.stress_check import Invariant
+from hindsight.stress_check import Invariant, verdicts
 from hindsight.stress_waits import SlowCall
-from hindsight.tables import pairs_table, plain_table, visible
+from hindsight.tables import pairs_table, plain_table
 
 SERVER = {
     "shared_buffers": "1GB",
@@ -179,10 +179,7 @@ def lines(upkeep: Upkeep) -> Iterator[RenderableType]:
             "memory of its backend": f"{size[1] >> 20} MB at most, {size[0] >> 20} before" if size else "unknown",
         }
     )  # fmt: skip
-    for invariant in upkeep.invariants:
-        yield visible(
-            f"{'BROKEN' if invariant.broken else 'holds'}: {invariant.name} {' '.join(invariant.broken)}".rstrip()
-        )
+    yield from verdicts(upkeep.invariants)
 
 
 _DIGITS = {"count": 0, "p50": 1, "p99": 1, "longest": 1, "lock": 1}

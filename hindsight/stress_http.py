@@ -28,9 +28,9 @@ from hindsight.config import Settings
 from hindsight.errors import HindsightError
 from hindsight.http_guards import LARGEST_BODY
 from hindsight.stress import percentiles
-from hindsight.stress_check import Invariant
+from hindsight.stress_check import Invariant, verdicts
 from hindsight.sync_client import Hindsight
-from hindsight.tables import pairs_table, visible
+from hindsight.tables import pairs_table
 
 BANK = "served"
 HOSTILE = 0.1
@@ -350,7 +350,4 @@ def lines(served: Served) -> Iterator[RenderableType]:
             "acknowledged memories": str(served.acknowledged),
         }
     )
-    for invariant in served.invariants:
-        yield visible(
-            f"{'BROKEN' if invariant.broken else 'holds'}: {invariant.name} {' '.join(invariant.broken)}".rstrip()
-        )
+    yield from verdicts(served.invariants)

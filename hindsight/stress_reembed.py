@@ -21,9 +21,9 @@ from rich.progress import Progress
 from hindsight.calls import vector
 from hindsight.config import Settings
 from hindsight.stress import percentiles
-from hindsight.stress_check import Invariant
+from hindsight.stress_check import Invariant, verdicts
 from hindsight.sync_client import Hindsight
-from hindsight.tables import pairs_table, visible
+from hindsight.tables import pairs_table
 
 BANK = "large"
 DIMENSIONS = 384
@@ -238,10 +238,7 @@ def lines(change: Reembedding) -> Iterator[RenderableType]:
             },
         }
     )
-    for invariant in change.invariants:
-        yield visible(
-            f"{'BROKEN' if invariant.broken else 'holds'}: {invariant.name} {' '.join(invariant.broken)}".rstrip()
-        )
+    yield from verdicts(change.invariants)
 
 
 def _load(connection: Connection[Any], client: Hindsight, memories: int) -> list[str]:

@@ -142,3 +142,17 @@ def login(server: str) -> Callable[..., str]:
         return url.replace("postgres@", f"{quote(name)}@")
 
     return make
+
+
+@pytest.fixture
+def connect(shared_url: str, login: Callable[..., str]) -> Iterator[Callable[..., Database]]:
+    """Connects to the shared database as a login of its own with the given memberships."""
+    opened: list[Database] = []
+
+    def make(*memberships: str) -> Database:
+        opened.append(Database(login(shared_url, *memberships)))
+        return opened[-1]
+
+    yield make
+    for database in opened:
+        database.close()

@@ -1,25 +1,12 @@
 """Who may do what: as plain database roles, not as the superuser."""
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import psycopg
 import pytest
 
 from tests.conftest import Database
-
-
-@pytest.fixture
-def connect(shared_url: str, login: Callable[..., str]) -> Iterator[Callable[..., Database]]:
-    opened: list[Database] = []
-
-    def make(*memberships: str) -> Database:
-        opened.append(Database(login(shared_url, *memberships)))
-        return opened[-1]
-
-    yield make
-    for database in opened:
-        database.close()
 
 
 def me(database: Database) -> str:

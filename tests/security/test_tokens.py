@@ -3,7 +3,7 @@
 import hashlib
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -12,19 +12,6 @@ import pytest
 from hindsight import Hindsight
 from tests.command import CommandLine
 from tests.conftest import Database
-
-
-@pytest.fixture
-def connect(shared_url: str, login: Callable[..., str]) -> Iterator[Callable[..., Database]]:
-    opened: list[Database] = []
-
-    def make(*memberships: str) -> Database:
-        opened.append(Database(login(shared_url, *memberships)))
-        return opened[-1]
-
-    yield make
-    for database in opened:
-        database.close()
 
 
 def new_name() -> str:

@@ -2,7 +2,7 @@
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 
 import psycopg
@@ -18,19 +18,6 @@ def model(db: Database) -> str:
     name = f"toy-{uuid.uuid4().hex[:8]}"
     db.call("register_model", model=name, dimensions=3)
     return name
-
-
-@pytest.fixture
-def connect(shared_url: str, login: Callable[..., str]) -> Iterator[Callable[..., Database]]:
-    opened: list[Database] = []
-
-    def make(*memberships: str) -> Database:
-        opened.append(Database(login(shared_url, *memberships)))
-        return opened[-1]
-
-    yield make
-    for database in opened:
-        database.close()
 
 
 def cached(database: Database, model: str, query: str) -> str | None:

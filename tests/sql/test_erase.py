@@ -29,19 +29,6 @@ def own(fresh_url: str) -> Iterator[Database]:
     database.close()
 
 
-@pytest.fixture
-def connect(shared_url: str, login: Callable[..., str]) -> Iterator[Callable[..., Database]]:
-    opened: list[Database] = []
-
-    def make(*memberships: str) -> Database:
-        opened.append(Database(login(shared_url, *memberships)))
-        return opened[-1]
-
-    yield make
-    for database in opened:
-        database.close()
-
-
 def store(db: Database, bank: str, content: str, **arguments: Any) -> uuid.UUID:
     memory_id: uuid.UUID = db.one("store", bank=bank, content=content, **arguments)["memory_id"]
     return memory_id
